@@ -206,8 +206,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/AdminTests": ["HTTPCore", "ContentCoding", "Locking", "PinfoldMetrics", "Gateway"],
     "Gateway/GatewayTests": [
-        "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust", "PinfoldConfiguration",
-        "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
+        "PinfoldConfiguration", "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore",
+        "PinfoldResolver",
         "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [

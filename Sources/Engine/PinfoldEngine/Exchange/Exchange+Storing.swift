@@ -140,6 +140,7 @@ extension Exchange {
         case .stored, .storedOnDisk:
             environment.metrics.add(.cacheStores)
             noteStored(ticket.varyKey)
+            caching.isReplaced(by: ticket.varyKey)
         case .refused(let refusal): gaveUp(refusal)
         }
     }

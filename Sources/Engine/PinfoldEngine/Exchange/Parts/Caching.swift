@@ -70,6 +70,13 @@ extension Exchange {
         /// What is stored is outdated if the response arrives completely.
         mutating func outdateStored() { outdated = stored }
 
+        /// A response of this variant has been stored, and has replaced the one there was in every
+        /// level of the cache. Removing that one might remove its successor, where a level cannot
+        /// tell them apart.
+        mutating func isReplaced(by varyKey: VaryKey) {
+            if outdated?.varyKey == varyKey { outdated = nil }
+        }
+
         mutating func takeOutdated() -> CachedResponse? { outdated.take() }
 
         /// More of a response has been read to see whether it is complete. Returns how much in all.

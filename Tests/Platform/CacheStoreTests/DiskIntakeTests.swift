@@ -77,4 +77,13 @@ struct DiskIntakeTests {
         #expect(tier.holds(new))
         #expect(tier.budget.bytes == 0)
     }
+
+    @Test func `a purge while the database is being closed empties it when it is back`() {
+        let tier = tier()
+        _ = tier.queue.reset()
+        tier.purge()
+        tier.index.turnOff(.locked)
+        let contents = DiskIndex.Contents(seed: 1, table: IndexTable(), bodies: [:], lastID: 5)
+        #expect(tier.index.begin(contents) == nil)
+    }
 }

@@ -160,6 +160,25 @@ final class DiskIndex: Sendable {
         }
     }
 
+    /// Removes a response's entry, and not that of its successor; any entry of its variant, if it
+    /// has none that is known. While the tier is not ready, the change of the variant is recorded.
+    /// Returns the rows that must be removed as a result.
+    func remove(_ response: CachedResponse) -> [Removal] {
+        let token = response.token
+        return state.withLock { state in
+            if state.table.isLive(token) { return [state.remove(token.slot)] }
+            guard state.phase == .ready else {
+                state.journal.note(response.key, vary: response.varyKey.bytes, in: state.phase)
+                return []
+            }
+            // If the database was opened again since, the entry has another slot and the same id.
+            return state.remove(
+                keyHash: XXHash64.hash(response.key, seed: state.seed),
+                varyHash: Self.varyHash(response.varyKey.bytes, seed: state.seed),
+                id: token == .none ? nil : token.id)
+        }
+    }
+
     /// Removes one entry; `nil` if it is no longer there.
     func remove(_ token: IndexToken) -> Removal? {
         state.withLock { state in
@@ -352,12 +371,16 @@ extension DiskIndex.State {
         return removals
     }
 
-    mutating func remove(keyHash: UInt64, varyHash: UInt32) -> [Removal] {
+    /// Removes the entries of a variant; only the one with this id, unless that is `nil`.
+    mutating func remove(keyHash: UInt64, varyHash: UInt32, id: Int64? = nil) -> [Removal] {
         var removals: [Removal] = []
         var slot = table.first(keyHash)
         while slot >= 0 {
             let next = table.next(slot)
-            if table[slot].varyHash == varyHash { removals.append(remove(slot)) }
+            let entry = table[slot]
+            if entry.varyHash == varyHash, id == nil || id == entry.id {
+                removals.append(remove(slot))
+            }
             slot = next
         }
         return removals

@@ -56,16 +56,16 @@ extension DiskTier {
     ///   - bytes: the space it will take on disk; `nil` if it only replaces.
     ///   - body: the id under which its chunks were streamed; 0 if it is written from memory.
     ///   - reserved: bytes of the queue, which pass to the writer or are returned.
-    ///   - replaced: further rows that its row replaces.
+    ///   - further: further rows that its row replaces.
     /// - Returns: its entry, which is also `response.token`; `.none` if there is none.
     @discardableResult
     func admit(
         _ response: CachedResponse, bytes: Int64?, body: Int64 = 0, reserved: Int,
-        replacing replaced: Removal? = nil, _ work: inout LevelWork
+        replacing further: [Removal] = [], _ work: inout LevelWork
     ) -> IndexToken {
         let (token, removals) = index.admit(
             response, bytes: bytes, body: body, isChunked: isChunked(response))
-        let superseded = removals + (replaced.map { [$0] } ?? [])
+        let superseded = further.isEmpty ? removals : removals + further
         response.token = token
         if token != .none || !superseded.isEmpty || reserved > 0 {
             work.add { [self] in
@@ -94,7 +94,7 @@ extension DiskTier {
             return true
         }
         if token != .none { _ = index.remove(token) }
-        if !superseded.isEmpty { _ = queue.append(.remove(superseded)) }
+        remove(superseded)
         return false
     }
 }

@@ -115,7 +115,7 @@ extension DiskTier: CacheLevel {
             return true
         case .rewrite:
             // With another Vary key it would not be replaced by itself.
-            let replaced = index.remove(old.token)
+            let replaced = old.varyKey == response.varyKey ? [] : index.remove(old)
             let mayBeWritten = reserved != nil && !response.isOnDiskOnly
             let token = admit(
                 response, bytes: mayBeWritten ? bytes(of: response) : nil, reserved: held,
@@ -140,7 +140,7 @@ extension DiskTier: CacheLevel {
     }
 
     func remove(_ response: CachedResponse, _ work: inout LevelWork) {
-        if let removal = index.remove(response.token) { remove([removal], &work) }
+        remove(index.remove(response), &work)
     }
 
     private func remove(_ removals: [Removal], _ work: inout LevelWork) {
@@ -176,7 +176,10 @@ extension DiskTier: CacheLevel {
     // MARK: As a whole
 
     func purge() {
-        if let lastID = index.purge() { _ = queue.append(.purge(through: lastID)) }
+        // If the database has been closed in between, it is outdated when it is opened again.
+        if let lastID = index.purge(), !queue.append(.purge(through: lastID)) {
+            index.forgetAll()
+        }
     }
 
     func flush(_ completion: @escaping @Sendable () -> Void) {

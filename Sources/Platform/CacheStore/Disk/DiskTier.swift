@@ -71,10 +71,11 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// Queues rows for removal.
+    /// Queues rows for removal. If the database has been closed since they left the index, nothing
+    /// else knows that they must not be found when it is opened again: then all of it is given up.
     func remove(_ removals: [Removal]) {
-        guard !removals.isEmpty else { return }
-        _ = queue.append(.remove(removals))
+        guard !removals.isEmpty, !queue.append(.remove(removals)) else { return }
+        purge()
     }
 
     /// A handle on a body whose chunks have been pinned.

@@ -86,4 +86,28 @@ struct DiskIntakeTests {
         let contents = DiskIndex.Contents(seed: 1, table: IndexTable(), bodies: [:], lastID: 5)
         #expect(tier.index.begin(contents) == nil)
     }
+
+    @Test func `a 304 that arrives while the tier is being closed takes nothing away`() throws {
+        let folder = TemporaryFolder()
+        var options = CacheStoreOptions.small(folder)
+        options.memoryBytes = 0
+        options.wholeBodyBytes = 100_000
+        options.batchMilliseconds = 60_000
+        var store = CacheStore(options: options).ready()
+        store.put("http://a/", body(400_000))
+        store.flushNow()
+        let old = try #require(store.found("http://a/").first)
+        // Its row is still queued when the tier is closed.
+        let current = try store.confirm(old, policy: 1)
+        store.disk.index.stopAdmitting()
+        #expect(throws: StoreRefusalReason.superseded) {
+            _ = try store.confirm(current, policy: 2)
+        }
+        store.close()
+        #expect(store.statistics().queueBytes == 0)
+        store = CacheStore(options: options).ready()
+        #expect(store.found("http://a/").map(\.policy) == [1])
+        #expect(store.foundBodies("http://a/") == [body(400_000)])
+        store.close()
+    }
 }

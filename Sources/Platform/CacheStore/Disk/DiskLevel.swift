@@ -114,6 +114,11 @@ extension DiskTier: CacheLevel {
             }
             return true
         case .rewrite:
+            // Its body is gone, or the tier is about to be: nothing changes.
+            if case .disk(let body) = response.body, body.source === self {
+                work.add { [budget] in budget.release(held) }
+                return false
+            }
             // With another Vary key it would not be replaced by itself.
             let replaced = old.varyKey == response.varyKey ? [] : index.remove(old)
             let mayBeWritten = reserved != nil && !response.isOnDiskOnly

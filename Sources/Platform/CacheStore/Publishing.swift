@@ -37,20 +37,22 @@ extension CacheStore {
         return end(published, isInMemory: fits)
     }
 
-    /// Publishes a response whose body was streamed to levels below memory, at least one, with its
-    /// copy in memory if there is one.
+    /// Publishes a response whose body was streamed to levels below memory, with its copy in memory
+    /// if there is one. Each of them has a response of its own with its body.
     func publish(
-        _ rows: [StreamedRow], inMemory: CachedResponse?, flight: StoreFlight
+        _ response: CachedResponse, streamedTo bodies: [LevelStreams.Body],
+        inMemory: CachedResponse?, flight: StoreFlight
     ) -> StoreRefusalReason? {
-        let response = rows[0].response
         let copy = inMemory.flatMap { memory.admits($0.memoryBytes) ? $0 : nil }
         let published: Published? = memory.withShard(response.keyHash, adding: copy) {
             shard, dropped in
             guard shard.flights.land(flight) else { return nil }
             var published = Published()
             for level in levels {
-                if let row = rows.first(where: { $0.level === level }) {
-                    let answer = row.stream.publish(row.response, copy: copy, &published.work)
+                if let body = bodies.first(where: { $0.level === level }),
+                    let row = body.response
+                {
+                    let answer = body.stream.publish(row, copy: copy, &published.work)
                     published.note(answer)
                 } else {
                     level.forget(variantOf: response, &published.work)
@@ -108,20 +110,6 @@ extension CacheStore {
         work.perform()
         guard isDone else { throw .superseded }
         return response
-    }
-}
-
-/// A response whose body has been streamed to a level below memory.
-struct StreamedRow {
-    let level: any CacheLevel
-    let stream: any LevelStream
-    /// With that body.
-    let response: CachedResponse
-
-    init(_ body: LevelStreams.Body, _ response: CachedResponse) {
-        level = body.level
-        stream = body.stream
-        self.response = response
     }
 }
 

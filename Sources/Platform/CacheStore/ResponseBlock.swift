@@ -33,6 +33,10 @@ struct ResponseBlock: ~Copyable {
         UnsafeRawBufferPointer(start: memory.base + textCount, count: bodyCount)
     }
 
+    var key: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: memory.base, count: keyCount)
+    }
+
     var head: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: memory.base + keyCount, count: headCount)
     }
@@ -62,9 +66,7 @@ struct ResponseBlock: ~Copyable {
 
     /// A block with the same key and head; `nil` if there is no memory.
     func copyOfText() -> ResponseBlock? {
-        ResponseBlock(
-            key: UnsafeRawBufferPointer(start: memory.base, count: keyCount), head: head,
-            bodyCapacity: 0, heap: memory.heap)
+        ResponseBlock(key: key, head: head, bodyCapacity: 0, heap: memory.heap)
     }
 
     /// The memory, which the caller now owns.

@@ -76,7 +76,7 @@ public final class StoreTicket {
         guard let block = made else { throw .memory }
         self.block = consume block
         guard let expected else { return }
-        if expected > UInt64(store.options.wholeBodyBytes) { startStreams() }
+        if expected > UInt64(store.options.wholeBodyBytes) { startStreams(atLeast: expected) }
         if expected > UInt64(copyLimit) { dropCopy() }
         guard hasCopy ? mayBeKept(Int(expected)) : !streams.isEmpty else {
             throw streams.refusal ?? .queueFull
@@ -120,7 +120,9 @@ public final class StoreTicket {
         } catch {
             return refuse(error)
         }
-        if total > UInt64(store.options.wholeBodyBytes), streams.canBegin { startStreams() }
+        if total > UInt64(store.options.wholeBodyBytes), streams.canBegin {
+            startStreams(atLeast: max(total, expected ?? 0))
+        }
         if hasCopy, total > UInt64(copyLimit) { dropCopy() }
         if hasCopy, let failure = gather(bytes, total: total) {
             guard !streams.isEmpty else { return refuse(failure) }
@@ -187,9 +189,14 @@ public final class StoreTicket {
         staged = 0
     }
 
-    /// Starts sending the body to the levels below, beginning with what has been gathered so far.
-    private func startStreams() {
-        streams.begin(textBytes: textCount) { stream throws(StoreRefusalReason) in
+    /// Starts sending the body, of at least `count` bytes, to the levels below, beginning with what
+    /// has been gathered so far.
+    private func startStreams(atLeast count: UInt64) {
+        guard let key = block?.key else { return }
+        let arriving = ArrivingResponse(
+            key: CacheKeyView(bytes: key, hash: hash), varyKey: varyKey, textBytes: textCount,
+            expectedLength: expected)
+        streams.begin(arriving, atLeast: count) { stream throws(StoreRefusalReason) in
             try sendGathered(to: stream)
         }
     }
@@ -267,8 +274,8 @@ public final class StoreTicket {
     }
 
     private func finishStreams() -> StoreOutcome {
-        let bodies = streams.finish()
-        guard let first = bodies.first else {
+        var bodies = streams.finish()
+        guard !bodies.isEmpty else {
             let fits = hasCopy && received <= UInt64(store.memory.objectLimit)
             return fits ? finishWhole() : .refused(streams.refusal ?? .queueFull)
         }
@@ -282,16 +289,16 @@ public final class StoreTicket {
             var text = block.copyOfText()
             if let taken = text.take() { inMemory = makeResponse(taken, large.complete()) }
         }
-        var rows: [StreamedRow] = []
-        for body in bodies.dropFirst() {
+        for index in bodies.indices.dropFirst() {
             var text = block.copyOfText()
             guard let taken = text.take() else { continue }
-            rows.append(StreamedRow(body, makeResponse(taken, .disk(body.body))))
+            bodies[index].response = makeResponse(taken, .disk(bodies[index].body))
         }
-        rows.append(StreamedRow(first, makeResponse(block, .disk(first.body))))
-        if let refused = store.publish(rows, inMemory: inMemory, flight: flight) {
-            return .refused(refused)
-        }
+        let response = makeResponse(block, .disk(bodies[0].body))
+        bodies[0].response = response
+        let refused = store.publish(
+            response, streamedTo: bodies, inMemory: inMemory, flight: flight)
+        if let refused { return .refused(refused) }
         return inMemory.map { .stored($0) } ?? .storedOnDisk
     }
 }

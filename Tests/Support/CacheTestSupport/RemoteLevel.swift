@@ -364,7 +364,9 @@ package final class RemoteLevel: CacheLevel {
 
     // MARK: Bodies that arrive in pieces
 
-    package func beginStream(textBytes: Int) throws(StoreRefusalReason) -> any LevelStream {
+    package func beginStream(
+        _ arriving: ArrivingResponse
+    ) throws(StoreRefusalReason) -> any LevelStream {
         guard state == .ready else { throw .diskOff }
         return Stream(self)
     }

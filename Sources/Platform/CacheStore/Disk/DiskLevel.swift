@@ -166,8 +166,8 @@ extension DiskTier: CacheLevel {
 
     // MARK: Bodies that arrive in pieces
 
-    func beginStream(textBytes: Int) throws(StoreRefusalReason) -> any LevelStream {
-        try DiskStream(self, textBytes: textBytes)
+    func beginStream(_ arriving: ArrivingResponse) throws(StoreRefusalReason) -> any LevelStream {
+        try DiskStream(self, textBytes: arriving.textBytes)
     }
 
     func hasRoom(for bytes: Int) -> Bool { budget.bytes + bytes <= budget.limit }

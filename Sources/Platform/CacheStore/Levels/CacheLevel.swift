@@ -52,9 +52,14 @@ package protocol CacheLevel: ChunkSource {
     /// The different lists of names that the key's variants nominate by Vary; empty if it does not
     /// have the key. A `nil` element says that it may have variants whose names are unknown without
     /// asking it: all that a level without an index in memory can say.
+    ///
+    /// For such a level `mayHold` is true of every key while it can be used, and a load names only
+    /// the variants whose names other levels know: it looks for all of the key's variants, up to a
+    /// limit of its own, and leaves the choice to the caller.
     func varyNames(_ key: CacheKeyView) -> [[UInt8]?]
 
-    /// Whether a load may find one of these variants, or one whose names are unknown.
+    /// Whether a load may find one of these variants (none, if no level knows any names), or one
+    /// whose names are unknown.
     func mayHold(_ key: CacheKeyView, _ variants: [VaryKey]) -> Bool
 
     /// Reads the key's variants, and calls `load.completion`. Each one found is made with
@@ -92,7 +97,8 @@ package protocol CacheLevel: ChunkSource {
     /// Replaces a response by one with another head and the same body, after a 304. Their Vary keys
     /// may differ.
     /// - Parameter isInMemory: as for `store`.
-    /// - Returns: whether a load finds `response` from now on. If not, it finds neither of them.
+    /// - Returns: whether a load finds `response` from now on. If not, it finds neither of them
+    ///   or, if the body is its own, has changed nothing.
     func freshen(
         _ old: CachedResponse, with response: CachedResponse, isInMemory: Bool,
         _ work: inout LevelWork
@@ -105,14 +111,15 @@ package protocol CacheLevel: ChunkSource {
     func remove(_ key: CacheKeyView, _ work: inout LevelWork)
 
     /// Removes this one response if it is still what the level has; if that is not known, the
-    /// variant with the same Vary key.
+    /// variant with the same Vary key, even if that is its successor. Whoever knows that there is
+    /// one does not call this.
     func remove(_ response: CachedResponse, _ work: inout LevelWork)
 
     // MARK: Bodies that arrive in pieces
 
-    /// Begins to receive a body too large to be written at once.
-    /// - Parameter textBytes: bytes of its key, Vary key and head.
-    func beginStream(textBytes: Int) throws(StoreRefusalReason) -> any LevelStream
+    /// Begins to receive a body too large to be written at once, but not larger than `largestBody`
+    /// as far as that is known.
+    func beginStream(_ arriving: ArrivingResponse) throws(StoreRefusalReason) -> any LevelStream
 
     /// Whether it would accept this many bytes now, of a response that memory does not keep.
     func hasRoom(for bytes: Int) -> Bool
@@ -145,6 +152,16 @@ extension CacheLevel {
     package func hasRoom(for bytes: Int) -> Bool { state == .ready }
     package var isCongested: Bool { false }
     package func whenDrained(_ completion: @escaping @Sendable () -> Void) { completion() }
+}
+
+/// What is known of a response whose body begins to arrive. The key is valid during the call.
+package struct ArrivingResponse {
+    package let key: CacheKeyView
+    package let varyKey: VaryKey
+    /// Bytes of its key, Vary key and head.
+    package let textBytes: Int
+    /// Bytes of its body, if that was announced.
+    package let expectedLength: UInt64?
 }
 
 /// Where the chunks of a stored body are read: a level.

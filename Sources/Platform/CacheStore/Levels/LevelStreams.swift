@@ -25,10 +25,16 @@ struct LevelStreams {
     /// Whether a level could still begin to receive it.
     var canBegin: Bool { targets.contains { $0.stream == nil && $0.refusal == nil } }
 
-    /// Why a level does not accept the body; `nil` if all may.
+    /// Why a level does not accept the body; `nil` if all may. That it is too large for one is the
+    /// reason only if no level has another.
     var refusal: StoreRefusalReason? {
-        for target in targets { if let refusal = target.refusal { return refusal } }
-        return nil
+        var reason: StoreRefusalReason?
+        for target in targets {
+            guard let refusal = target.refusal else { continue }
+            if refusal != .tooLarge { return refusal }
+            reason = refusal
+        }
+        return reason
     }
 
     /// Why no level accepts a body of `count` bytes; `nil` if one may.
@@ -42,20 +48,25 @@ struct LevelStreams {
     }
 
     func hasRoom(for bytes: Int) -> Bool {
-        targets.contains { $0.level.hasRoom(for: bytes) }
+        targets.contains { $0.refusal == nil && $0.level.hasRoom(for: bytes) }
     }
 
-    var isCongested: Bool { targets.contains { $0.level.isCongested } }
+    /// Whether a level that may accept the body is too far behind for it.
+    var isCongested: Bool { targets.contains { $0.refusal == nil && $0.level.isCongested } }
 
     /// Begins to stream into every level that accepts it.
-    /// - Parameter feed: appends what has been received so far.
+    /// - Parameters:
+    ///   - count: bytes that the body will have at least.
+    ///   - feed: appends what has been received so far.
     mutating func begin(
-        textBytes: Int, _ feed: (any LevelStream) throws(StoreRefusalReason) -> Void
+        _ arriving: ArrivingResponse, atLeast count: UInt64,
+        _ feed: (any LevelStream) throws(StoreRefusalReason) -> Void
     ) {
         for index in targets.indices
         where targets[index].stream == nil && targets[index].refusal == nil {
             do throws(StoreRefusalReason) {
-                let stream = try targets[index].level.beginStream(textBytes: textBytes)
+                guard count <= targets[index].level.largestBody else { throw .tooLarge }
+                let stream = try targets[index].level.beginStream(arriving)
                 try feed(stream)
                 targets[index].stream = stream
             } catch {
@@ -87,6 +98,8 @@ struct LevelStreams {
         let level: any CacheLevel
         let stream: any LevelStream
         let body: DiskBody
+        /// The response with this body, to be published.
+        var response: CachedResponse?
     }
 
     /// Ends the streams; those that cannot be completed are left out.

@@ -208,8 +208,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
         "PinfoldConfiguration", "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore",
-        "PinfoldResolver",
-        "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Gateway", "Logging",
+        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",

@@ -5,8 +5,8 @@ import Testing
 
 @testable import CacheStore
 
-/// Another program holds the database's lock for a while: the files are kept, and opened again. What
-/// was removed meanwhile must not be found then.
+/// Another program holds the database's lock for a while: the files are kept, and opened again.
+/// What was removed meanwhile must not be found then.
 @Suite("While the disk is away, and when it is back")
 struct DiskAwayTests {
     private let folder = TemporaryFolder()

@@ -18,15 +18,25 @@ enum LevelSetup: String, CaseIterable, CustomTestStringConvertible {
     func bench(_ folder: TemporaryFolder, _ server: RemoteServer) -> LevelBench {
         LevelBench(
             hasMemory: hasMemory, isPermanent: self != .memory,
-            knowsItsEntries: hasMemory || hasDisk
-        ) { options in
-            var options = options
-            if hasDisk {
-                options.diskBytes = 64 << 20
-                options.folder = folder.path
-            }
-            return CacheStore(options: options, below: hasRemote ? [RemoteLevel(server)] : [])
+            knowsItsEntries: hasMemory || hasDisk,
+            bodiesApart: { bodiesApart(folder, server) },
+            open: { options in
+                var options = options
+                if hasDisk {
+                    options.diskBytes = 64 << 20
+                    options.folder = folder.path
+                }
+                return CacheStore(
+                    options: options, below: hasRemote ? [RemoteLevel(server)] : [])
+            })
+    }
+
+    /// Rows of bodies in the database, finished or not, and bodies on the server.
+    private func bodiesApart(_ folder: TemporaryFolder, _ server: RemoteServer) -> Int {
+        let rows = ["chunk", "incomplete", "garbage"].compactMap {
+            hasDisk ? query(folder.database, "SELECT count(*) FROM \($0)") : nil
         }
+        return rows.reduce(server.counts.bodies) { $0 + Int($1) }
     }
 }
 

@@ -1,6 +1,4 @@
-import CLinux
 import CachePolicy
-import Clocks
 import Locking
 import TestSupport
 
@@ -18,16 +16,6 @@ final class EventLog: Sendable {
         { [self] event in events.withLock { $0.append(event) } }
     }
     func contains(_ test: (StoreEvent) -> Bool) -> Bool { all.contains(where: test) }
-}
-
-/// Waits for a condition that another thread brings about; `false` after ten seconds.
-func eventually(_ condition: () -> Bool) -> Bool {
-    let deadline = Clock.monotonicNanoseconds() + 10_000_000_000
-    while !condition() {
-        if Clock.monotonicNanoseconds() > deadline { return false }
-        usleep(500)
-    }
-    return true
 }
 
 extension CacheStore {

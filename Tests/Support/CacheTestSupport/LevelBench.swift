@@ -10,17 +10,21 @@ package struct LevelBench {
     /// Whether the levels always know what they have. One without an index may refuse a 304 for a
     /// response that is not in memory.
     package let knowsItsEntries: Bool
+    /// Counts what the levels have of bodies apart from entries, without asking the stores.
+    package let bodiesApart: () -> Int
     private let makeStore: ((inout CacheStoreOptions) -> Void) -> CacheStore
 
     /// - Parameter open: opens a store, which finds what those before it have left. The options
     ///   are those that it is to use, apart from `diskBytes` and `folder`.
     package init(
         hasMemory: Bool, isPermanent: Bool = true, knowsItsEntries: Bool = true,
+        bodiesApart: @escaping () -> Int = { 0 },
         open: @escaping (CacheStoreOptions) -> CacheStore
     ) {
         self.hasMemory = hasMemory
         self.isPermanent = isPermanent
         self.knowsItsEntries = knowsItsEntries
+        self.bodiesApart = bodiesApart
         makeStore = { change in
             var options = CacheStoreOptions.small()
             if !hasMemory { options.memoryBytes = 0 }

@@ -1,5 +1,7 @@
+import CLinux
 import CachePolicy
 import CacheStore
+import Clocks
 import Dispatch
 import Locking
 
@@ -18,6 +20,16 @@ package final class Handover<Value: Sendable>: Sendable {
         guard semaphore.wait(timeout: .now() + 20) == .success else { return nil }
         return value.withLock { $0 }
     }
+}
+
+/// Waits for a condition that another thread brings about; `false` after ten seconds.
+package func eventually(_ condition: () -> Bool) -> Bool {
+    let deadline = Clock.monotonicNanoseconds() + 10_000_000_000
+    while !condition() {
+        if Clock.monotonicNanoseconds() > deadline { return false }
+        usleep(500)
+    }
+    return true
 }
 
 extension CacheStore {

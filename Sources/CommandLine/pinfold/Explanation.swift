@@ -46,7 +46,8 @@ struct Explanation {
         if let (address, isServed) = client {
             lines.append(
                 "client: \(address) is "
-                    + (isServed ? "served (access.clients)" : Self.text(.clientNotAllowed)))
+                    + (isServed ? "served (access.clients)" : Self.text(.access(.clientNotAllowed)))
+            )
         }
         if let entry = route.entry {
             let pattern = route.pattern.map { ", by the pattern \($0)" } ?? ""
@@ -175,7 +176,7 @@ struct Explanation {
                 var object = JSONObject()
                 object.add("address", "\(address)")
                 object.add("served", isServed)
-                object.add(isServed ? nil : .clientNotAllowed)
+                object.add(isServed ? nil : .access(.clientNotAllowed))
                 return object
             })
         object.add(

@@ -191,18 +191,19 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
     static func text(_ failure: StreamError, _ host: String) -> String {
         switch failure.error {
         case .nameNotResolved(let error): return "\(host) has no address (\(error.rawValue))"
-        case .connectFailed, .connectTimeout, .descriptorsExhausted:
+        case .connectFailed, .connectTimeout, .gateway(.descriptorsExhausted):
             guard let last = failure.attempts?.lastFailure else {
                 return "\(host) was not resolved in time"
             }
             return "cannot connect to \(last.endpoint): \(last.error)"
         case .tlsFailed(let error): return "TLS: \(error)"
         case .tlsTimeout: return slowHandshake
-        case .response(.truncatedHead), .upstreamClosed, .upstreamReset, .upstreamUnanswered:
+        case .response(.truncatedHead), .server(.upstreamClosed), .upstreamReset,
+            .upstreamUnanswered:
             return "it closed the connection without an answer"
         case .response(.headTooLarge): return "its answer is too long"
         case .response(let error): return "its answer is not HTTP: \(error)"
-        case .upstreamSpeaksTLS: return "its answer is not HTTP"
+        case .server(.upstreamSpeaksTLS): return "its answer is not HTTP"
         default: return failure.error.explanation
         }
     }

@@ -29,7 +29,7 @@ struct ClientErrorTests {
     }
 
     @Test func `does not mention a gateway if descriptors are exhausted`() {
-        let error = ClientError(ExchangeError.descriptorsExhausted)
+        let error = ClientError(ExchangeError.gateway(.descriptorsExhausted))
         #expect(error.explanation == "the process has no file descriptors left")
         #expect(error.token == "descriptors-exhausted")
     }
@@ -52,10 +52,13 @@ struct ClientErrorTests {
 
     @Test(
         arguments: [
-            .clearTextRefused, .pinnedPortRefused, .tunnelRefused, .connectPortRefused(1),
-            .connectFailed(.connectionRefused), .upstreamReset(.connectionReset), .superseded,
+            .access(.clearTextRefused), .access(.pinnedPortRefused), .access(.tunnelRefused),
+            .connectPortRefused(1),
+            .connectFailed(.connectionRefused), .upstreamReset(.connectionReset),
+            .gateway(.superseded),
             .tlsFailed(.certificateRequired(TLSAlert(code: 116))), .tlsFailed(.refusedByReview),
-            .nameNotResolved(.cancelled), .nameNotResolved(.clientLimit), .eventStreamTimeout,
+            .nameNotResolved(.cancelled), .nameNotResolved(.clientLimit),
+            .server(.eventStreamTimeout),
             .request(.headTooLarge), .response(.spaceBeforeColon),
             .proxy(.unreachable(.nameNotResolved(.nxdomain))),
             .proxy(.unreachable(.connectFailed(.connectionRefused))),

@@ -218,7 +218,7 @@ struct EventSourceTests {
         arguments: [
             (ExchangeError.proxy(.unreachable(.nameNotResolved(.unreachable))), true),
             (.proxy(.closed), true),
-            (.proxy(.tooManyInterim), false), (.upstreamClosed, true),
+            (.proxy(.tooManyInterim), false), (.server(.upstreamClosed), true),
             (.response(.malformedStatusLine), false),
         ])
     func `is requested again after a temporary failure`(

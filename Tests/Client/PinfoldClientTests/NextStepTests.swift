@@ -86,7 +86,9 @@ struct NextStepTests {
         for fault in [ExchangeError.connectTimeout, .tlsTimeout] {
             #expect(try step(.failure(ClientError(fault)), .post) == "retry 500")
         }
-        #expect(try step(.failure(ClientError(.upstreamBodyTimeout)), .post) == "fail timedOut")
+        #expect(
+            try step(.failure(ClientError(.server(.upstreamBodyTimeout))), .post) == "fail timedOut"
+        )
     }
 
     @Test func `repeats a method that is not idempotent if the caller allows it`() throws {

@@ -15,7 +15,7 @@ enum EveryExchangeError {
     /// Cases in the order of the declaration, one of each.
     static let oneOfEach: [ExchangeError] = {
         var all: [ExchangeError] = []
-        var fault: ExchangeError? = .request(.hostMissing)
+        var fault: ExchangeError? = .access(.misdirected)
         while let current = fault {
             all.append(current)
             fault = next(current)
@@ -25,53 +25,23 @@ enum EveryExchangeError {
 
     private static func next(_ fault: ExchangeError) -> ExchangeError? {
         switch fault {
-        case .request: .notAProxyRequest
-        case .notAProxyRequest: .misdirected
-        case .misdirected: .clientNotAllowed
-        case .clientNotAllowed: .clientSubjectNotAllowed
-        case .clientSubjectNotAllowed: .connectOnReverseRoute
-        case .connectOnReverseRoute: .connectPortRefused(25)
-        case .connectPortRefused: .tunnelRefused
-        case .tunnelRefused: .interceptionImpossible
-        case .interceptionImpossible: .tunnel(.notTLS)
-        case .tunnel: .tunnelHello(.notTLS)
-        case .tunnelHello: .clearTextRefused
-        case .clearTextRefused: .pinnedPortRefused
-        case .pinnedPortRefused: .destinationRefused(.loopback)
-        case .destinationRefused: .ownListenerRefused
-        case .ownListenerRefused: .protocolSwitchRefused
-        case .protocolSwitchRefused: .loopDetected
-        case .loopDetected: .requestTimeout
-        case .requestTimeout: .onlyIfCached
-        case .onlyIfCached: .storedBodyUnreadable
-        case .storedBodyUnreadable: .clientExchangeLimit
-        case .clientExchangeLimit: .headBuffersFull
-        case .headBuffersFull: .connectionsFull
-        case .connectionsFull: .tooManyPending
-        case .tooManyPending: .poolWaitTimeout
-        case .poolWaitTimeout: .nameNotResolved(.nxdomain)
+        case .access: .tunnel(.notTLS)
+        case .tunnel: .gateway(.superseded)
+        case .gateway: .server(.upstreamClosed)
+        case .server: .request(.hostMissing)
+        case .request: .connectPortRefused(25)
+        case .connectPortRefused: .tunnelHello(.notTLS)
+        case .tunnelHello: .destinationRefused(.loopback)
+        case .destinationRefused: .nameNotResolved(.nxdomain)
         case .nameNotResolved: .connectFailed(.connectionRefused)
         case .connectFailed: .connectTimeout
         case .connectTimeout: .tlsFailed(.notTLS)
         case .tlsFailed: .tlsTimeout
-        case .tlsTimeout: .descriptorsExhausted
-        case .descriptorsExhausted: .proxy(.timeout)
+        case .tlsTimeout: .proxy(.timeout)
         case .proxy: .response(.malformedStatusLine)
-        case .response: .upstreamSpeaksTLS
-        case .upstreamSpeaksTLS: .upstreamClosed
-        case .upstreamClosed: .upstreamReset(.connectionReset)
+        case .response: .upstreamReset(.connectionReset)
         case .upstreamReset: .upstreamUnanswered(nil)
-        case .upstreamUnanswered: .upstreamSendTimeout
-        case .upstreamSendTimeout: .firstByteTimeout
-        case .firstByteTimeout: .upstreamBodyTimeout
-        case .upstreamBodyTimeout: .upgradeOverInterimLimit
-        case .upgradeOverInterimLimit: .superseded
-        case .superseded: .upstreamSpokeUnasked
-        case .upstreamSpokeUnasked: .eventStreamTimeout
-        case .eventStreamTimeout: .tunnelIdleTimeout
-        case .tunnelIdleTimeout: .tunnelPolicyChanged
-        case .tunnelPolicyChanged: .clientTimeout
-        case .clientTimeout:
+        case .upstreamUnanswered:
             .transformation(
                 TransformationError(
                     .responseBodyInvalid, "not JSON", at: "line 1, column 2", excerpt: [0x7B]))
@@ -128,8 +98,11 @@ enum EveryExchangeError {
     /// All of them.
     static let all: [ExchangeError] =
         oneOfEach
-        + WireError.allCases.flatMap { [.request($0), .response($0)] }
+        + AccessReason.allCases.map { .access($0) }
         + TunnelReason.allCases.map { .tunnel($0) }
+        + GatewayReason.allCases.map { .gateway($0) }
+        + ServerReason.allCases.map { .server($0) }
+        + WireError.allCases.flatMap { [.request($0), .response($0)] }
         + DestinationRefusalReason.allCases.map { .destinationRefused($0) }
         + ResolveError.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
@@ -166,22 +139,31 @@ struct ExchangeFaultTests {
             (.request(.targetTooLong), 414, "target-too-long", "http_request_error"),
             (.request(.unknownExpectation), 417, "unknown-expectation", "http_request_error"),
             (.request(.unsupportedVersion), 505, "unsupported-version", "http_request_error"),
-            (.notAProxyRequest, 400, "not-a-proxy-request", "http_request_denied"),
-            (.clientNotAllowed, 403, "client-not-allowed", "http_request_denied"),
-            (.clientSubjectNotAllowed, 403, "client-subject-not-allowed", "http_request_denied"),
-            (.connectOnReverseRoute, 405, "connect-on-reverse-route", "http_request_denied"),
+            (.access(.notAProxyRequest), 400, "not-a-proxy-request", "http_request_denied"),
+            (.access(.clientNotAllowed), 403, "client-not-allowed", "http_request_denied"),
+            (
+                .access(.clientSubjectNotAllowed), 403, "client-subject-not-allowed",
+                "http_request_denied"
+            ),
+            (
+                .access(.connectOnReverseRoute), 405, "connect-on-reverse-route",
+                "http_request_denied"
+            ),
             (.connectPortRefused(25), 403, "connect-port-refused", "http_request_denied"),
-            (.tunnelRefused, 403, "tunnel-refused", "http_request_denied"),
+            (.access(.tunnelRefused), 403, "tunnel-refused", "http_request_denied"),
             (
                 .destinationRefused(.metadata), 403, "destination-refused",
                 "destination_ip_prohibited"
             ),
-            (.loopDetected, 508, "loop-detected", "proxy_loop_detected"),
-            (.requestTimeout, 408, "request-timeout", "http_request_error"),
-            (.onlyIfCached, 504, "only-if-cached", "proxy_internal_response"),
-            (.storedBodyUnreadable, 502, "stored-body-unreadable", "proxy_internal_error"),
-            (.tooManyPending, 503, "too-many-pending", "connection_limit_reached"),
-            (.poolWaitTimeout, 504, "pool-wait-timeout", "connection_limit_reached"),
+            (.access(.loopDetected), 508, "loop-detected", "proxy_loop_detected"),
+            (.gateway(.requestTimeout), 408, "request-timeout", "http_request_error"),
+            (.gateway(.onlyIfCached), 504, "only-if-cached", "proxy_internal_response"),
+            (
+                .gateway(.storedBodyUnreadable), 502, "stored-body-unreadable",
+                "proxy_internal_error"
+            ),
+            (.gateway(.tooManyPending), 503, "too-many-pending", "connection_limit_reached"),
+            (.gateway(.poolWaitTimeout), 504, "pool-wait-timeout", "connection_limit_reached"),
             (.nameNotResolved(.nxdomain), 502, "dns-nxdomain", "dns_error"),
             (.nameNotResolved(.noData), 502, "dns-nodata", "dns_error"),
             (.nameNotResolved(.timeout), 504, "dns-timeout", "dns_timeout"),
@@ -222,7 +204,10 @@ struct ExchangeFaultTests {
                 "tls-client-certificate-rejected", "tls_alert_received"
             ),
             (.tlsTimeout, 504, "tls-timeout", "connection_timeout"),
-            (.descriptorsExhausted, 503, "descriptors-exhausted", "connection_limit_reached"),
+            (
+                .gateway(.descriptorsExhausted), 503, "descriptors-exhausted",
+                "connection_limit_reached"
+            ),
             (
                 .response(.malformedStatusLine), 502, "upstream-malformed-status-line",
                 "http_protocol_error"
@@ -239,19 +224,28 @@ struct ExchangeFaultTests {
                 .response(.headTooLarge), 502, "upstream-head-too-large",
                 "http_response_header_section_size"
             ),
-            (.upstreamClosed, 502, "upstream-closed", "connection_terminated"),
+            (.server(.upstreamClosed), 502, "upstream-closed", "connection_terminated"),
             (.upstreamReset(.connectionReset), 502, "upstream-reset", "connection_terminated"),
-            (.upstreamSendTimeout, 504, "upstream-send-timeout", "connection_write_timeout"),
-            (.firstByteTimeout, 504, "first-byte-timeout", "http_response_timeout"),
-            (.upstreamBodyTimeout, 504, "upstream-body-timeout", "connection_read_timeout"),
-            (.upgradeOverInterimLimit, 502, "too-many-interim", "http_protocol_error"),
-            (.superseded, 502, "superseded", "proxy_internal_response"),
-            (.upstreamSpokeUnasked, 502, "upstream-spoke-unasked", "http_protocol_error"),
-            (.eventStreamTimeout, 504, "event-stream-timeout", "connection_read_timeout"),
-            (.tunnelIdleTimeout, 504, "tunnel-idle-timeout", "connection_read_timeout"),
-            (.tunnelPolicyChanged, 502, "tunnel-policy-changed", "proxy_internal_response"),
-            (.clientTimeout, 504, "client-timeout", "connection_write_timeout"),
-            (.connectionsFull, 408, "connections-full", "http_request_error"),
+            (
+                .server(.upstreamSendTimeout), 504, "upstream-send-timeout",
+                "connection_write_timeout"
+            ),
+            (.server(.firstByteTimeout), 504, "first-byte-timeout", "http_response_timeout"),
+            (
+                .server(.upstreamBodyTimeout), 504, "upstream-body-timeout",
+                "connection_read_timeout"
+            ),
+            (.server(.tooManyInterim), 502, "too-many-interim", "http_protocol_error"),
+            (.gateway(.superseded), 502, "superseded", "proxy_internal_response"),
+            (.server(.upstreamSpokeUnasked), 502, "upstream-spoke-unasked", "http_protocol_error"),
+            (.server(.eventStreamTimeout), 504, "event-stream-timeout", "connection_read_timeout"),
+            (.gateway(.tunnelIdleTimeout), 504, "tunnel-idle-timeout", "connection_read_timeout"),
+            (
+                .gateway(.tunnelPolicyChanged), 502, "tunnel-policy-changed",
+                "proxy_internal_response"
+            ),
+            (.gateway(.clientTimeout), 504, "client-timeout", "connection_write_timeout"),
+            (.gateway(.connectionsFull), 408, "connections-full", "http_request_error"),
         ] as [(ExchangeError, UInt16, String, String)])
     func `a fault has its status, reason and error type`(
         fault: ExchangeError, status: UInt16, reason: String, errorType: String
@@ -293,7 +287,7 @@ struct ExchangeFaultTests {
     // MARK: Consequences
 
     @Test func `only exhausted descriptors end the client's connection`() {
-        let ending = EveryExchangeError.oneOfEach.filter(\.leavesNoRoom).map(\.reason.token)
+        let ending = EveryExchangeError.all.filter(\.leavesNoRoom).map(\.reason.token)
         #expect(ending == ["descriptors-exhausted"])
     }
 

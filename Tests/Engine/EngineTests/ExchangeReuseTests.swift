@@ -33,7 +33,7 @@ struct ExchangeReuseTests {
             ("intake", { $0.intake.received(5) }),
             ("forwarding", { $0.forwarding.needFreshConnection() }),
             ("report", { $0.report.answered(200) }),
-            ("remarks", { $0.remarks.failed(.loopDetected) }),
+            ("remarks", { $0.remarks.failed(.access(.loopDetected)) }),
             ("upload", { $0.upload.wait(until: 3) }),
             ("caching", { $0.caching.forward(because: .stale) }),
             ("storing", { $0.storing.pause(at: 4) }),

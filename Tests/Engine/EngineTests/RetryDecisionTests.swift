@@ -119,10 +119,10 @@ struct RetryDecisionTests {
 
     @Test(
         arguments: [
-            (ExchangeError.upstreamClosed, true), (.upstreamReset(.connectionReset), true),
-            (.tlsFailed(.truncated), true), (.firstByteTimeout, false),
-            (.upstreamBodyTimeout, false), (.connectTimeout, false), (.tlsTimeout, false),
-            (.upstreamSpokeUnasked, false), (.response(.malformedVersion), false),
+            (ExchangeError.server(.upstreamClosed), true), (.upstreamReset(.connectionReset), true),
+            (.tlsFailed(.truncated), true), (.server(.firstByteTimeout), false),
+            (.server(.upstreamBodyTimeout), false), (.connectTimeout, false), (.tlsTimeout, false),
+            (.server(.upstreamSpokeUnasked), false), (.response(.malformedVersion), false),
         ])
     func `a closed, reset or truncated connection has died, a slow one has not`(
         _ fault: ExchangeError, _ isDeath: Bool
@@ -136,7 +136,7 @@ struct RetryDecisionTests {
 
     @Test func `a reload is a separate cause`() {
         let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
-            .superseded, responseStarted: false)
+            .gateway(.superseded), responseStarted: false)
         #expect(cause == .superseded)
     }
 }

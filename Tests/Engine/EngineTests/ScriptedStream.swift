@@ -221,9 +221,9 @@ final class ScriptedStream: UpstreamStream {
         hasFailed = true
         let fault: ExchangeError
         switch world.random.below(5) {
-        case 0, 1: fault = .upstreamClosed
+        case 0, 1: fault = .server(.upstreamClosed)
         case 2: fault = .upstreamReset(.connectionReset)
-        case 3: fault = started ? .upstreamBodyTimeout : .firstByteTimeout
+        case 3: fault = .server(started ? .upstreamBodyTimeout : .firstByteTimeout)
         default: fault = .response(.truncatedHead)
         }
         consumer.upstreamFailed(StreamError(fault, responseStarted: started))

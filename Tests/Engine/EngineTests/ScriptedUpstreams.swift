@@ -145,9 +145,9 @@ final class ScriptedUpstreams: UpstreamSource {
         switch world.random.below(6) {
         case 0: .connectFailed(.connectionRefused)
         case 1: .connectTimeout
-        case 2: .tooManyPending
+        case 2: .gateway(.tooManyPending)
         case 3: .nameNotResolved(.nxdomain)
-        case 4: .descriptorsExhausted
+        case 4: .gateway(.descriptorsExhausted)
         default: .tlsFailed(.truncated)
         }
     }
@@ -159,7 +159,7 @@ final class ScriptedUpstreams: UpstreamSource {
         waits.removeAll { $0.origin.policy.trustGeneration != generation }
         for wait in outdated {
             wait.operation?.cancel()
-            refuse(wait.consumer, StreamError(.superseded))
+            refuse(wait.consumer, StreamError(.gateway(.superseded)))
         }
     }
 

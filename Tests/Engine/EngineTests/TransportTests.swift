@@ -126,7 +126,7 @@ struct TransportTests {
         #expect(near.end == .truncated)
         let faults: [(TransportError, ExchangeError)] = [
             (.reset(.connectionReset), .upstreamReset(.connectionReset)),
-            (.tls(.notTLS), .tlsFailed(.notTLS)), (.closed, .upstreamClosed),
+            (.tls(.notTLS), .tlsFailed(.notTLS)), (.closed, .server(.upstreamClosed)),
         ]
         for (error, fault) in faults {
             #expect(ExchangeError(upstream: error).explanation == fault.explanation)

@@ -209,11 +209,11 @@ struct ReportPosterTests {
             (.nameNotResolved(.nxdomain), "a.test has no address (nxdomain)"),
             (.connectTimeout, "a.test was not resolved in time"),
             (.tlsTimeout, "TLS: the handshake did not complete in time"),
-            (.upstreamClosed, "it closed the connection without an answer"),
+            (.server(.upstreamClosed), "it closed the connection without an answer"),
             (.upstreamReset(.connectionReset), "it closed the connection without an answer"),
             (.upstreamUnanswered(nil), "it closed the connection without an answer"),
             (.response(.truncatedHead), "it closed the connection without an answer"),
-            (.tooManyPending, ExchangeError.tooManyPending.explanation),
+            (.gateway(.tooManyPending), ExchangeError.gateway(.tooManyPending).explanation),
         ]
         for (error, text) in explained {
             #expect(ReportPoster.text(StreamError(error), "a.test") == text)

@@ -238,37 +238,58 @@ extension ClientError {
 extension ClientError.Reason {
     init(_ fault: ExchangeError) {
         switch fault {
-        case .request, .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute,
-            .protocolSwitchRefused:
-            self = .invalidRequest
-        case .clearTextRefused, .pinnedPortRefused: self = .clearTextRefused
+        case .access(let reason): self.init(reason)
+        case .gateway(let reason): self.init(reason)
+        case .server(let reason): self.init(reason)
+        case .request, .connectPortRefused, .tunnel, .tunnelHello: self = .invalidRequest
         case .nameNotResolved: self = .nameNotResolved
-        case .connectFailed, .destinationRefused, .ownListenerRefused, .poolWaitTimeout,
-            .tooManyPending:
-            self = .cannotConnect
+        case .connectFailed, .destinationRefused: self = .cannotConnect
         case .tlsFailed(.truncated), .tlsFailed(.transport), .tlsFailed(.unanswered):
             self = .connectionLost
         case .tlsFailed(.certificateRequired): self = .clientCertificateRequired
         case .tlsFailed(.certificateRejected): self = .clientCertificateRejected
         case .tlsFailed: self = .secureConnectionFailed
         case .proxy(let fault): self = Self(fault)
-        case .connectTimeout, .tlsTimeout, .firstByteTimeout, .upstreamBodyTimeout,
-            .upstreamSendTimeout, .eventStreamTimeout, .requestTimeout, .clientTimeout,
-            .tunnelIdleTimeout:
-            self = .timedOut
+        case .connectTimeout, .tlsTimeout: self = .timedOut
+        case .upstreamReset, .upstreamUnanswered, .response(.truncatedBody),
+            .response(.truncatedHead):
+            self = .connectionLost
+        case .response, .transformation: self = .badResponse
+        }
+    }
+
+    private init(_ reason: AccessReason) {
+        switch reason {
+        case .clearTextRefused, .pinnedPortRefused: self = .clearTextRefused
+        case .destinationRefused, .ownListenerRefused: self = .cannotConnect
+        case .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute,
+            .protocolSwitchRefused, .clientNotAllowed, .clientSubjectNotAllowed,
+            .connectPortRefused, .tunnelRefused, .interceptionImpossible:
+            self = .invalidRequest
+        }
+    }
+
+    private init(_ reason: GatewayReason) {
+        switch reason {
+        case .requestTimeout, .clientTimeout, .tunnelIdleTimeout: self = .timedOut
+        case .poolWaitTimeout, .tooManyPending: self = .cannotConnect
         case .descriptorsExhausted, .headBuffersFull, .connectionsFull, .clientExchangeLimit:
             self = .outOfResources
-        case .upstreamClosed, .upstreamReset, .upstreamUnanswered, .upstreamSpokeUnasked,
-            .response(.truncatedBody), .response(.truncatedHead):
-            self = .connectionLost
-        case .response, .upstreamSpeaksTLS, .upgradeOverInterimLimit, .transformation,
-            .storedBodyUnreadable:
-            self = .badResponse
+        case .storedBodyUnreadable: self = .badResponse
         case .onlyIfCached: self = .notCached
         case .superseded: self = .sessionInvalidated
-        case .clientNotAllowed, .clientSubjectNotAllowed, .connectPortRefused, .tunnelRefused,
-            .interceptionImpossible, .tunnel, .tunnelHello, .tunnelPolicyChanged:
-            self = .invalidRequest
+        case .tunnelPolicyChanged: self = .invalidRequest
+        }
+    }
+
+    private init(_ reason: ServerReason) {
+        switch reason {
+        case .connectionRefused, .destinationUnreachable, .connectFailed: self = .cannotConnect
+        case .connectTimeout, .firstByteTimeout, .upstreamBodyTimeout, .upstreamSendTimeout,
+            .eventStreamTimeout:
+            self = .timedOut
+        case .upstreamClosed, .upstreamReset, .upstreamSpokeUnasked: self = .connectionLost
+        case .upstreamSpeaksTLS, .tooManyInterim: self = .badResponse
         }
     }
 }

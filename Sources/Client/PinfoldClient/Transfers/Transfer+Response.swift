@@ -97,7 +97,7 @@ extension Transfer: DownstreamStream {
             let part = StoredFile.read(
                 file.fileDescriptor, at: offset, count: min(remaining, BufferPool.largeBytes))
             guard !part.isEmpty else {
-                response.failure = ClientError(.storedBodyUnreadable)
+                response.failure = ClientError(.gateway(.storedBodyUnreadable))
                 return
             }
             part.withUnsafeBytes { send($0, owner: file) }

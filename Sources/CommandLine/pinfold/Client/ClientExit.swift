@@ -84,7 +84,7 @@ enum ClientExit: Int32, CaseIterable {
     private init?(_ fault: ExchangeError) {
         switch fault {
         case .response(.truncatedBody): self = .incomplete
-        case .upstreamClosed, .upstreamUnanswered(nil): self = .empty
+        case .server(.upstreamClosed), .upstreamUnanswered(nil): self = .empty
         case .tlsFailed(let error), .proxy(.tlsFailed(let error)): self.init(error)
         case .proxy(.unreachable(.nameNotResolved)): self = .proxyNameNotResolved
         case .proxy(.unreachable(.connectFailed)): self = .notConnected

@@ -85,7 +85,7 @@ package struct TrustChecker {
     }
 
     private static var pinnedPortRefused: TrustResult {
-        let fault = ExchangeError.pinnedPortRefused
+        let fault = ExchangeError.access(.pinnedPortRefused)
         return TrustResult(.fail, fault.reason.token, fault.explanation)
     }
 

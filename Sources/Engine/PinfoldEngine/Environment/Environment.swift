@@ -297,7 +297,7 @@ package protocol UpstreamSource: AnyObject {
 /// A placeholder for a pool that does not exist yet or any more.
 private final class NoUpstreams: UpstreamSource {
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
-        consumer.upstreamFailed(StreamError(.superseded))
+        consumer.upstreamFailed(StreamError(.gateway(.superseded)))
     }
 
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {}

@@ -27,7 +27,7 @@ extension Exchange {
         caching.forgetStored()
         caching.forgetKey()
         guard let renewed = findOriginAgain() else {
-            fail(.superseded)
+            fail(.gateway(.superseded))
             return nil
         }
         forwarding.go(on: renewed, after: origin)
@@ -38,7 +38,7 @@ extension Exchange {
             return nil
         }
         if asksForForbiddenUpgrade(of: renewed) {
-            fail(.protocolSwitchRefused)
+            fail(.access(.protocolSwitchRefused))
             return nil
         }
         return renewed
@@ -47,7 +47,7 @@ extension Exchange {
     /// Handles a wait for a connection that has lasted too long.
     func connectionWaitTimedOut() {
         environment.metrics.add(.poolWaitTimeouts)
-        fail(.poolWaitTimeout)
+        fail(.gateway(.poolWaitTimeout))
     }
 
     package func upstreamReady(_ upstream: any UpstreamStream) {

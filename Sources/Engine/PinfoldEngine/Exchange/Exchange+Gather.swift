@@ -48,7 +48,7 @@ extension Exchange {
             until: now + origin.policy.configuration.timeouts.connectMilliseconds * 2 + 1000)
         guard now < upload.waitEnds, register() else {
             environment.metrics.add(.poolWaitTimeouts)
-            return fail(.poolWaitTimeout)
+            return fail(.gateway(.poolWaitTimeout))
         }
         environment.loop.setDeadline(self, after: Self.uploadRetryMilliseconds)
     }

@@ -161,7 +161,7 @@ extension Exchange {
             forwardOrWait()
         case .gatewayTimeout(let reason):
             caching.forward(because: reason)
-            reply(with: .onlyIfCached, closing: false)
+            reply(with: .gateway(.onlyIfCached), closing: false)
         }
     }
 
@@ -178,7 +178,7 @@ extension Exchange {
         caching.forward(because: reason)
         debug("looked up", ["decision": "\(reason.token)"])
         switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
-        case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
+        case .gatewayTimeout: reply(with: .gateway(.onlyIfCached), closing: false)
         case .hit, .validate, .forward:
             switch reason {
             case .uriMiss, .varyMiss, .policy: report.used(cache: .miss)

@@ -173,10 +173,10 @@ extension Exchange {
     /// A request for the gateway itself: metrics, health and the like.
     func answerAdministration() {
         guard request.form == .origin || request.form == .absolute else {
-            return reply(with: .notAProxyRequest, closing: true)
+            return reply(with: .access(.notAProxyRequest), closing: true)
         }
         guard let site = environment.site else {
-            return reply(with: .notAProxyRequest, closing: true)
+            return reply(with: .access(.notAProxyRequest), closing: true)
         }
         let address = client?.localAddress
         let response = withRequestHead { site.response(to: request, in: $0, at: address) }

@@ -34,7 +34,7 @@ extension Exchange {
     private func passInterim(_ bytes: Span<UInt8>) {
         guard goesOn(after: .answered(.interim)) else { return }
         guard forwarding.interimArrived() <= interimLimit else {
-            return fail(.upgradeOverInterimLimit)
+            return fail(.server(.tooManyInterim))
         }
         guard let client, client.takesInterimResponses else { return }
         var interim = makeResponseHead(on: client, bytes)

@@ -27,8 +27,8 @@ extension ExchangeState<any UpstreamStream>.FailureInfo.Cause {
     /// What an error on the way to the server means for sending the request again.
     init(_ fault: ExchangeError, responseStarted: Bool) {
         switch fault {
-        case .superseded: self = .superseded
-        case .upstreamClosed, .upstreamReset, .upstreamUnanswered, .tlsFailed(.truncated),
+        case .gateway(.superseded): self = .superseded
+        case .server(.upstreamClosed), .upstreamReset, .upstreamUnanswered, .tlsFailed(.truncated),
             .tlsFailed(.transport), .tlsFailed(.unanswered):
             self = .connectionDied(responseStarted: responseStarted)
         default: self = .other

@@ -136,7 +136,7 @@ extension Exchange {
 
     private func translate(_ kind: RequestJob.Kind, of rewritten: RewrittenRequest) {
         rewritten.content = .working
-        guard let translation = rules?.requestContent else { return fail(.superseded) }
+        guard let translation = rules?.requestContent else { return fail(.gateway(.superseded)) }
         let (type, codings) = withRequestHead { bytes in
             (
                 MessageFacts.contentType(of: request.fields, in: bytes),
@@ -154,7 +154,7 @@ extension Exchange {
             kind: kind, translation: translation, content: rewritten.gathered.take(),
             contentType: type, codings: codings)
         if let result = job.runAtOnce() { return translated(result) }
-        guard register() else { return fail(.descriptorsExhausted) }
+        guard register() else { return fail(.gateway(.descriptorsExhausted)) }
         let (token, mailbox) = (token, environment.mailbox)
         let claim = rewritten.gathered.claim
         let isTaken = environment.shared.transformationWork.run {

@@ -7,8 +7,8 @@ extension Exchange {
     /// Decides who answers the request. `ingress` is the exchange's own, passed by its owner.
     package func route(at ingress: Ingress) {
         guard intake.isServed else {
-            let refusal = client?.refusal ?? .clientNotAllowed
-            if case .clientNotAllowed = refusal {
+            let refusal = client?.refusal ?? .access(.clientNotAllowed)
+            if case .access(.clientNotAllowed) = refusal {
                 environment.metrics.add(.clientConnectionsRefusedByAddress)
             }
             return reply(with: refusal, closing: true)
@@ -48,13 +48,13 @@ extension Exchange {
             proceed(to: origin)
         case .authority: openTunnel()
         case .asterisk: answerOptions()
-        case .origin: reply(with: .notAProxyRequest, closing: true)
+        case .origin: reply(with: .access(.notAProxyRequest), closing: true)
         }
     }
 
     private func routeReverse(_ upstream: ReverseUpstream) {
         guard request.form != .authority else {
-            return reply(with: .connectOnReverseRoute, closing: true)
+            return reply(with: .access(.connectOnReverseRoute), closing: true)
         }
         let head = requestHead
         request.endForwardingAliases(
@@ -65,7 +65,7 @@ extension Exchange {
     /// Routes a request inside a tunnel, which is for the authority that the tunnel was opened to.
     private func routeBound(to authority: BoundAuthority) {
         guard isFor(authority), let origin = origin(of: authority) else {
-            return reply(with: .misdirected, closing: true)
+            return reply(with: .access(.misdirected), closing: true)
         }
         proceed(to: origin)
     }
@@ -130,13 +130,13 @@ extension Exchange {
             return reply(with: refusal, closing: false)
         }
         if hasPassedTooOften {
-            return reply(with: .loopDetected, closing: false)
+            return reply(with: .access(.loopDetected), closing: false)
         }
         if isIntermediary, request.fields.contains(.maxForwards), isLastHop {
             return answerAsLastHop()
         }
         if asksForForbiddenUpgrade(of: origin) {
-            return reply(with: .protocolSwitchRefused, closing: false)
+            return reply(with: .access(.protocolSwitchRefused), closing: false)
         }
         if let rules = origin.transformation, !rewrite(by: rules, for: origin) { return }
         lookUp(at: origin)

@@ -107,13 +107,13 @@ extension Exchange {
         case .failure(let fault, let attempts): replyOrServeStale(fault, attempts)
         case .clientTimeout:
             abandonStore()
-            reply(with: .requestTimeout, closing: true)
+            reply(with: .gateway(.requestTimeout), closing: true)
         // What has arrived cannot be used, and the request cannot be sent again.
-        case .responseEnd: replyOrServeStale(.upstreamClosed)
+        case .responseEnd: replyOrServeStale(.server(.upstreamClosed))
         // None of these events leads to a reply.
         case .none, .clientGone, .content, .contentEnd:
             assertionFailure("a reply after \(particulars)")
-            replyOrServeStale(.upstreamClosed)
+            replyOrServeStale(.server(.upstreamClosed))
         }
     }
 
@@ -125,7 +125,7 @@ extension Exchange {
             remarks.tried(attempts)
             // Failures in the background are reported nowhere else.
             if client == nil { environment.log(fault, of: self) }
-        case .clientTimeout: remarks.failed(.clientTimeout)
+        case .clientTimeout: remarks.failed(.gateway(.clientTimeout))
         case .clientGone: return end(cut: cut, clientIsGone: true)
         case .responseEnd: removeOutdated()
         case .none, .content, .contentEnd: break

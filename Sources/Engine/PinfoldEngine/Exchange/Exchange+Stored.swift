@@ -58,7 +58,7 @@ extension Exchange {
     ) -> (any DownstreamStream)? {
         let isStreamed = stored.isOnDiskOnly && !content.isEmpty
         if isStreamed, !register() {
-            fail(.descriptorsExhausted)
+            fail(.gateway(.descriptorsExhausted))
             return nil
         }
         guard goesOn(after: .decided(isStreamed ? .serve : .respond)) else { return nil }

@@ -30,7 +30,7 @@ extension Exchange {
             case .unreadable:
                 environment.shared.store?.remove(stored)
                 report.used(cache: .none)
-                fail(.storedBodyUnreadable, .storedBodyUnreadable)
+                fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
             case .refused(let failure): refuse(stored, failure)
             }
             return true
@@ -76,7 +76,7 @@ extension Exchange {
         case .contiguous(let body): gatherAll(body.bytes, for: translation)
         case .heap(let heap): gatherAll(heap.bytes, for: translation)
         case .file, .disk:
-            guard register() else { return fail(.descriptorsExhausted) }
+            guard register() else { return fail(.gateway(.descriptorsExhausted)) }
             if case .file(let file) = stored.body { read(all, of: .file(file)) }
             if case .disk(let body) = stored.body { read(all, of: .disk(body)) }
         }
@@ -101,7 +101,7 @@ extension Exchange {
         serving.endReading()
         let job = ResponseJob(translation.held, accepted: translation.accepted)
         if let result = job.runAtOnce() { return translatedStored(result) }
-        guard register() else { return fail(.descriptorsExhausted) }
+        guard register() else { return fail(.gateway(.descriptorsExhausted)) }
         if !environment.start(job, for: token, claim: translation.held.content.claim) {
             refuse(translation.stored, .overloaded)
         }
@@ -136,7 +136,7 @@ extension Exchange {
         guard
             let head = translation.head(
                 change, length: content.count, options: cacheOptions)
-        else { return fail(.storedBodyUnreadable) }
+        else { return fail(.gateway(.storedBodyUnreadable)) }
         send(
             translation, head, form(of: head),
             content: content.buffer(from: environment.loop.buffers))

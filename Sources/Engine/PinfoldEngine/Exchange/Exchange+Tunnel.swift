@@ -169,7 +169,7 @@ extension Exchange {
         let relay = Relay(
             environment: environment, idleMilliseconds: timeouts.tunnelMilliseconds
         ) { [self] toUpstream, toClient, wasIdle in
-            if wasIdle { remarks.failed(.tunnelIdleTimeout) }
+            if wasIdle { remarks.failed(.gateway(.tunnelIdleTimeout)) }
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
             environment.metrics.add(.tunnelBytesToUpstream, toUpstream)
@@ -180,7 +180,7 @@ extension Exchange {
         }
         tunnel?.hand(to: relay)
         relay.basis = basis
-        relay.superseded = { [self] in note(.tunnelPolicyChanged) }
+        relay.superseded = { [self] in note(.gateway(.tunnelPolicyChanged)) }
         // The configuration may have changed since the server was verified: check before relaying.
         if let basis, basis.trustGeneration != environment.policy.trustGeneration {
             environment.loop.afterTurn { [environment] in

@@ -189,8 +189,9 @@ extension ExchangeError {
     /// - Parameter status: of the response that was refused.
     fileprivate func failure(ofResponse status: UInt16) -> OriginErrorReason? {
         switch self {
-        case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset,
-            .upstreamUnanswered, .firstByteTimeout, .poolWaitTimeout, .tooManyPending, .tlsTimeout:
+        case .connectFailed, .connectTimeout, .server(.upstreamClosed), .upstreamReset,
+            .upstreamUnanswered, .server(.firstByteTimeout), .gateway(.poolWaitTimeout),
+            .gateway(.tooManyPending), .tlsTimeout:
             .unreachable
         case .nameNotResolved(let failure): failure == .badName ? nil : .unreachable
         case .response: .status(502)

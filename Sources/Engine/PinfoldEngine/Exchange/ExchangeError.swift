@@ -8,98 +8,49 @@ import Trust
 
 /// Why the gateway answers an exchange itself or cuts it off, with the details of this exchange.
 ///
-/// Its ``Reason`` is what is reported and counted, and documents how to add a case.
+/// Its ``Reason`` is what is reported and counted, and documents how to add one. Errors without
+/// details are their reasons; a reason with details has a case of its own, and is not given by the
+/// first four.
 package enum ExchangeError: Error, Sendable {
+    case access(AccessReason)
+    case tunnel(TunnelReason)
+    case gateway(GatewayReason)
+    case server(ServerReason)
     // The request.
     case request(WireError)
-    case notAProxyRequest
-    case misdirected
-    case clientNotAllowed
-    case clientSubjectNotAllowed
-    case connectOnReverseRoute
     case connectPortRefused(UInt16)
-    case tunnelRefused
-    case interceptionImpossible
-    case tunnel(TunnelReason)
     /// The client's first bytes in an inspected tunnel.
     case tunnelHello(TLSWireError)
-    case clearTextRefused
-    case pinnedPortRefused
     case destinationRefused(DestinationRefusalReason)
-    case ownListenerRefused
-    case protocolSwitchRefused
-    case loopDetected
-    case requestTimeout
-    case onlyIfCached
-    case storedBodyUnreadable
-    case clientExchangeLimit
-    case headBuffersFull
-    case connectionsFull
     // The server's side.
-    case tooManyPending
-    case poolWaitTimeout
     case nameNotResolved(ResolveError)
     case connectFailed(Errno)
     case connectTimeout
     case tlsFailed(TLSError)
     case tlsTimeout
-    case descriptorsExhausted
     /// A failure of a proxy on the way.
     indirect case proxy(ProxyError)
     // The upstream's answer.
     case response(WireError)
-    case upstreamSpokeUnasked
-    case upstreamSpeaksTLS
-    case upstreamClosed
     case upstreamReset(Errno)
     /// A server that was contacted in clear text, and has never responded yet, closed the
     /// connection without a byte, or reset it with this error.
     case upstreamUnanswered(Errno?)
-    case upstreamSendTimeout
-    case firstByteTimeout
-    case upstreamBodyTimeout
-    case eventStreamTimeout
-    case tunnelIdleTimeout
-    case tunnelPolicyChanged
-    case clientTimeout
-    case upgradeOverInterimLimit
     // The route's rules.
     case transformation(TransformationError)
-    // The gateway.
-    case superseded
 
     /// The reason: the part that is the same for all errors of this kind.
     package var reason: Reason {
         switch self {
-        case .request(let error): .request(error)
-        case .response(let error): .response(error)
-        case .notAProxyRequest: .access(.notAProxyRequest)
-        case .misdirected: .access(.misdirected)
-        case .clientNotAllowed: .access(.clientNotAllowed)
-        case .clientSubjectNotAllowed: .access(.clientSubjectNotAllowed)
-        case .connectOnReverseRoute: .access(.connectOnReverseRoute)
-        case .connectPortRefused: .access(.connectPortRefused)
-        case .tunnelRefused: .access(.tunnelRefused)
-        case .interceptionImpossible: .access(.interceptionImpossible)
+        case .access(let reason): .access(reason)
         case .tunnel(let reason): .tunnel(reason)
+        case .gateway(let reason): .gateway(reason)
+        case .server(let reason): .server(reason)
+        case .request(let error): .request(error)
+        case .connectPortRefused: .access(.connectPortRefused)
         case .tunnelHello(.changed): .tunnel(.helloChanged)
         case .tunnelHello: .tunnel(.helloMalformed)
-        case .clearTextRefused: .access(.clearTextRefused)
-        case .pinnedPortRefused: .access(.pinnedPortRefused)
         case .destinationRefused: .access(.destinationRefused)
-        case .ownListenerRefused: .access(.ownListenerRefused)
-        case .protocolSwitchRefused: .access(.protocolSwitchRefused)
-        case .loopDetected: .access(.loopDetected)
-        case .requestTimeout: .gateway(.requestTimeout)
-        case .onlyIfCached: .gateway(.onlyIfCached)
-        case .storedBodyUnreadable: .gateway(.storedBodyUnreadable)
-        case .tooManyPending: .gateway(.tooManyPending)
-        case .poolWaitTimeout: .gateway(.poolWaitTimeout)
-        case .descriptorsExhausted: .gateway(.descriptorsExhausted)
-        case .superseded: .gateway(.superseded)
-        case .clientExchangeLimit: .gateway(.clientExchangeLimit)
-        case .headBuffersFull: .gateway(.headBuffersFull)
-        case .connectionsFull: .gateway(.connectionsFull)
         case .nameNotResolved(let failure): .name(failure)
         case .connectFailed(.connectionRefused): .server(.connectionRefused)
         case .connectFailed(.timedOut), .connectTimeout: .server(.connectTimeout)
@@ -109,18 +60,9 @@ package enum ExchangeError: Error, Sendable {
         case .tlsFailed(let error): error.reason
         case .tlsTimeout: .tls(.timeout)
         case .proxy(let fault): .proxy(fault.reason)
-        case .upstreamSpokeUnasked: .server(.upstreamSpokeUnasked)
-        case .upstreamSpeaksTLS: .server(.upstreamSpeaksTLS)
-        case .upstreamClosed, .upstreamUnanswered(nil): .server(.upstreamClosed)
+        case .response(let error): .response(error)
+        case .upstreamUnanswered(nil): .server(.upstreamClosed)
         case .upstreamReset, .upstreamUnanswered: .server(.upstreamReset)
-        case .upstreamSendTimeout: .server(.upstreamSendTimeout)
-        case .firstByteTimeout: .server(.firstByteTimeout)
-        case .upstreamBodyTimeout: .server(.upstreamBodyTimeout)
-        case .eventStreamTimeout: .server(.eventStreamTimeout)
-        case .tunnelIdleTimeout: .gateway(.tunnelIdleTimeout)
-        case .tunnelPolicyChanged: .gateway(.tunnelPolicyChanged)
-        case .clientTimeout: .gateway(.clientTimeout)
-        case .upgradeOverInterimLimit: .server(.tooManyInterim)
         case .transformation(let failure): .transformation(failure.reason)
         }
     }
@@ -135,13 +77,13 @@ package enum ExchangeError: Error, Sendable {
         case .request(let error): "the request was refused: \(error.explanation)"
         case .response(let error): "the server's response was refused: \(error.explanation)"
         // The reply itself says what to write: these errors are fixed in the configuration file.
-        case .tunnelRefused:
+        case .access(.tunnelRefused):
             "\(reason.entry.meaning): request it as http:// with upgrade: https in the entry, or "
                 + "write tunnel: inspect there"
-        case .clearTextRefused:
+        case .access(.clearTextRefused):
             "\(reason.entry.meaning): write upgrade: https in the entry, https:// in a reverse "
                 + "listener's upstream, or clearText: allow"
-        case .pinnedPortRefused:
+        case .access(.pinnedPortRefused):
             "\(reason.entry.meaning): name the pinsets there too, or a pinset of mode: none to "
                 + "exempt it"
         case .tunnelHello(let error): "\(reason.entry.meaning) (\(error))"
@@ -155,7 +97,7 @@ package enum ExchangeError: Error, Sendable {
         case .tlsFailed(let error):
             "no secure connection to the server: \(error)"
                 + (error.looksLikeClearText ? Self.clearTextKeys : "")
-        case .upstreamSpeaksTLS: reason.entry.meaning + ": " + Self.secureKeys
+        case .server(.upstreamSpeaksTLS): reason.entry.meaning + ": " + Self.secureKeys
         case .upstreamUnanswered(nil):
             "\(reason.entry.meaning); if it speaks TLS on this port, \(Self.secureKeys)"
         case .upstreamUnanswered(let error?):
@@ -212,16 +154,14 @@ extension ExchangeError {
 extension ExchangeError {
     /// Whether the client's connection should be closed because it holds a scarce resource.
     package var leavesNoRoom: Bool {
-        if case .descriptorsExhausted = self { true } else { false }
+        if case .gateway(.descriptorsExhausted) = self { true } else { false }
     }
 
     /// Whether the gateway itself is the cause: a limit, a lack of descriptors, a reload. Such an
     /// error says nothing about the host.
     package var isOwn: Bool {
         switch self {
-        case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
-            .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
-            true
+        case .gateway(let reason): reason.isOwn
         case .transformation(let failure): failure.reason == .overloaded
         case .nameNotResolved(let failure): failure.isOwn
         default: false

@@ -51,7 +51,7 @@ final class StoredBodyReader {
         isWaiting = false
         attempts += 1
         guard attempts < Self.attemptLimit else {
-            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
+            return exchange.fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
         }
         exchange.environment.loop.setDeadline(exchange, after: Self.retryMilliseconds)
     }
@@ -64,12 +64,12 @@ final class StoredBodyReader {
         guard case .chunk(let chunk) = result else {
             // As long as nothing of the response has been written, the request is sent to the
             // origin instead.
-            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
+            return exchange.fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
         }
         let start = content.lowerBound % UInt64(body.chunkBytes)
         let end = min(UInt64(chunk.bytes.count), start + UInt64(content.count))
         guard start < end else {
-            return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
+            return exchange.fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
         }
         content = (content.lowerBound + (end - start))..<content.upperBound
         let bytes = UnsafeRawBufferPointer(rebasing: chunk.bytes[Int(start)..<Int(end)])
@@ -86,7 +86,7 @@ final class StoredBodyReader {
             file.read(
                 into: UnsafeMutableRawBufferPointer(rebasing: part.writable[..<count]),
                 at: Int(content.lowerBound))
-        else { return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable) }
+        else { return exchange.fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable) }
         part.end = count
         content = (content.lowerBound + UInt64(count))..<content.upperBound
         if exchange.takeStored(part.readable, owner: part) { loop.requeue(exchange) }

@@ -8,7 +8,7 @@ import Trust
 extension InspectedTunnel {
     /// Proceeds without being able to verify the server's own flight.
     func handleTLS13() -> Bool {
-        guard let standing = standing() else { return fail(.superseded, .internalError) }
+        guard let standing = standing() else { return fail(.gateway(.superseded), .internalError) }
         switch standing.tls13 {
         case .refuse: return fail(.tunnel(.tls13Refused), .protocolVersion)
         case .probe: return probe(standing.entryIndex)
@@ -153,7 +153,7 @@ extension InspectedTunnel {
         dropServer()
         held = []
         guard let name = ReferenceIdentifier(authority.host) else {
-            return fail(.interceptionImpossible, .unrecognizedName)
+            return fail(.access(.interceptionImpossible), .unrecognizedName)
         }
         guard policy.interception(for: authority) != nil, !isGivenUp,
             let origin = environment.origins.origin(
@@ -171,7 +171,7 @@ extension InspectedTunnel {
             case .success(let verified):
                 // What the client is shown may have changed without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {
-                    return refuse(.superseded, .internalError)
+                    return refuse(.gateway(.superseded), .internalError)
                 }
                 intercept(interception, name, verified)
             case .failure(let failure): refuse(failure.error, .handshakeFailure)

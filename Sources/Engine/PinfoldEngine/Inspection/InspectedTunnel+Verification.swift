@@ -42,7 +42,7 @@ extension InspectedTunnel {
 
     /// Verifies a server by its flight, like a connection of the gateway itself.
     func verify(_ proof: ServerProof) -> Bool {
-        guard let standing = standing() else { return fail(.superseded, .internalError) }
+        guard let standing = standing() else { return fail(.gateway(.superseded), .internalError) }
         if requiresTLS13(standing) {
             return fail(.tlsFailed(.versionRefused), .protocolVersion)
         }
@@ -90,7 +90,7 @@ extension InspectedTunnel {
     /// - Parameter ticket: the ticket that the server issues for the next resumption; empty if
     ///   none.
     func resume(by ticket: [UInt8]) -> Bool {
-        guard let standing = standing() else { return fail(.superseded, .internalError) }
+        guard let standing = standing() else { return fail(.gateway(.superseded), .internalError) }
         if requiresTLS13(standing) {
             return fail(.tlsFailed(.versionRefused), .protocolVersion)
         }

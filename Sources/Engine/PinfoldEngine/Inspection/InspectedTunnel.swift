@@ -112,7 +112,7 @@ final class InspectedTunnel: AnsweredTunnel {
             environment.metrics.add(.clientHandshakesTimeout)
             refuse(.tunnel(.handshakeTimeout), .handshakeFailure)
         case .answering: refuse(.tlsTimeout, .handshakeFailure)
-        case .probing, .verifying: refuse(.poolWaitTimeout, .internalError)
+        case .probing, .verifying: refuse(.gateway(.poolWaitTimeout), .internalError)
         case .refusing: close(fault)
         }
     }
@@ -161,9 +161,9 @@ final class InspectedTunnel: AnsweredTunnel {
             return buffer
         case .wouldBlock: server.mayRead = false
         case .turnIsOver: environment.loop.requeue(self)
-        case .endOfStream, .truncated: refuse(.upstreamClosed, .internalError)
+        case .endOfStream, .truncated: refuse(.server(.upstreamClosed), .internalError)
         case .failed(.reset(let error)): refuse(.upstreamReset(error), .internalError)
-        case .failed: refuse(.upstreamClosed, .internalError)
+        case .failed: refuse(.server(.upstreamClosed), .internalError)
         }
         return nil
     }

@@ -36,12 +36,14 @@ extension Exchange {
             if token != .none { environment.loop.setDeadline(self, after: nil) }
             switch result {
             case .failure(let failure):
-                if case .superseded = failure.error { return verifyAgain(authority, name) }
+                if case .gateway(.superseded) = failure.error {
+                    return verifyAgain(authority, name)
+                }
                 fail(failure.error, .other, failure.attempts)
             case .success(let server):
                 // What the client is shown may have changed without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {
-                    return fail(.superseded)
+                    return fail(.gateway(.superseded))
                 }
                 report.connected(to: server.endpoint)
                 if environment.reportsExchanges { report.spoke(server.tlsVersion) }
@@ -63,7 +65,7 @@ extension Exchange {
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
-        else { return fail(.superseded) }
+        else { return fail(.gateway(.superseded)) }
         report.routed(origin.route)
         if let refusal = origin.refusal { return fail(refusal) }
         verify(origin, authority, name)

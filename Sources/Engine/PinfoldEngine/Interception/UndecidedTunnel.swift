@@ -79,7 +79,7 @@ final class UndecidedTunnel: AnsweredTunnel {
         case .over: return
         case .verifying:
             environment.metrics.add(.poolWaitTimeouts)
-            refuse(.poolWaitTimeout)
+            refuse(.gateway(.poolWaitTimeout))
         // The connect operation has its own deadline.
         case .joining: return
         case .listening:
@@ -119,7 +119,7 @@ final class UndecidedTunnel: AnsweredTunnel {
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
-        else { return close(.superseded) }
+        else { return close(.gateway(.superseded)) }
         if let refusal = origin.refusal { return refuse(refusal) }
         let verification = OriginVerification(
             environment: environment, origin: origin, client: clientNetwork
@@ -130,12 +130,12 @@ final class UndecidedTunnel: AnsweredTunnel {
             case .success(let server):
                 // What the client is shown may have changed without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {
-                    return close(.superseded)
+                    return close(.gateway(.superseded))
                 }
                 end(.intercepted(handOver(), interception, server))
             case .failure(let failure):
                 // There was a reload meanwhile.
-                if case .superseded = failure.error { return verify() }
+                if case .gateway(.superseded) = failure.error { return verify() }
                 refuse(failure.error, failure.attempts)
             }
         }
@@ -160,7 +160,7 @@ final class UndecidedTunnel: AnsweredTunnel {
     private func connect() {
         let policy = environment.policy
         // There may have been a reload since the response, and since the server was connected.
-        guard policy.mayPass(authority) else { return close(.tunnelRefused) }
+        guard policy.mayPass(authority) else { return close(.access(.tunnelRefused)) }
         let target = policy.target(host: authority.host, port: authority.port, by: .tunnel)
         if let refusal = target.refusal { return close(refusal) }
         if server != nil {

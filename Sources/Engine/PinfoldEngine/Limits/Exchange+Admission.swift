@@ -13,7 +13,7 @@ extension Exchange {
         guard forwarding.account == nil, let account = client?.account else { return true }
         let limit = environment.policy.configuration.limits.perClient.exchanges
         guard account.beginExchange(limit: limit) else {
-            reply(with: .clientExchangeLimit, closing: false)
+            reply(with: .gateway(.clientExchangeLimit), closing: false)
             return false
         }
         forwarding.count(for: account)

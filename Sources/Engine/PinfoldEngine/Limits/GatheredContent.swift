@@ -27,7 +27,7 @@ final class GatheredContent: UnfinishedInput {
     var count: Int { content.count }
     var isFull: Bool { count >= Self.bound }
 
-    func giveUp() { exchange?.fail(.headBuffersFull) }
+    func giveUp() { exchange?.fail(.gateway(.headBuffersFull)) }
 
     /// Copies content, because its buffer belongs to the connection.
     func append(_ bytes: UnsafeRawBufferPointer) {

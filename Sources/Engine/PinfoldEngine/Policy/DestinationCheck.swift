@@ -30,7 +30,7 @@ package struct DestinationCheck: Sendable {
         if case .refused(let refusal) = rules.decide(address, host: match) {
             return .destinationRefused(refusal)
         }
-        return own().contains(address, port: port) ? .ownListenerRefused : nil
+        return own().contains(address, port: port) ? .access(.ownListenerRefused) : nil
     }
 }
 

@@ -320,9 +320,9 @@ package final class PolicySnapshot: Sendable {
         let bypass = configuration.pinBypass(
             host: host.utf8.span, entry: entryIndex, by: serverApproach)
         switch bypass {
-        case .clearText: return .clearTextRefused
-        case .tunnel: return .tunnelRefused
-        case .port: return .pinnedPortRefused
+        case .clearText: return .access(.clearTextRefused)
+        case .tunnel: return .access(.tunnelRefused)
+        case .port: return .access(.pinnedPortRefused)
         case nil: return nil
         }
     }

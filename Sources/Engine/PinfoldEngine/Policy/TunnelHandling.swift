@@ -43,7 +43,7 @@ extension PolicySnapshot {
             host: authority.host, port: authority.port, by: .request(isSecure: true))
         if let refusal = request.refusal { return .refused(refusal) }
         guard let name = ReferenceIdentifier(authority.host) else {
-            return .refused(.interceptionImpossible)
+            return .refused(.access(.interceptionImpossible))
         }
         let mayPass = configuration.passesClearText(entry: tunnel.entryIndex)
         if mayPass, let refusal = tunnel.refusal { return .refused(refusal) }

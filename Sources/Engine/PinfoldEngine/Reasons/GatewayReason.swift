@@ -98,4 +98,16 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
                 remedy: "The request can be repeated.")
         }
     }
+
+    /// Whether it comes from the gateway alone: a limit, a lack of descriptors, a reload.
+    var isOwn: Bool {
+        switch self {
+        case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
+            .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
+            true
+        case .requestTimeout, .clientTimeout, .tunnelIdleTimeout, .onlyIfCached,
+            .storedBodyUnreadable:
+            false
+        }
+    }
 }

@@ -18,9 +18,11 @@ import Trust
 /// - about TLS or a pin: a case of `TLSError` or `TrustError`, and of `TLSReason` or
 ///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
 ///   revocation: a case of `RevocationReason`;
-/// - anything else: a case of `ExchangeError`, whose `reason` is a new case of `AccessReason` (not
-///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
-///   gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that way).
+/// - anything else: a case of `AccessReason` (not allowed), `TunnelReason` (in an inspected
+///   tunnel), `GatewayReason` (a limit or state of the gateway) or `ServerReason` (the server or
+///   the way to it), which `ExchangeError` carries; if it has details, also a case of
+///   `ExchangeError`.
+///   About a proxy on that way: a case of `ProxyError`, and of `ProxyReason`.
 ///
 /// The compiler then requires its `entry`. The metric's label and the documentation follow from it;
 /// regenerate the page with `pinfold reasons --markdown >

@@ -80,7 +80,7 @@ package protocol DownstreamStream: AnyObject {
 }
 
 extension DownstreamStream {
-    package var refusal: ExchangeError { .clientNotAllowed }
+    package var refusal: ExchangeError { .access(.clientNotAllowed) }
     package var takesProtocols: Bool { false }
 
     package func switchProtocols(

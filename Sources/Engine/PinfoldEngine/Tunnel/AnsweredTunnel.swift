@@ -182,7 +182,7 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
 
     final func cut() { close(nil) }
 
-    final func giveUp() { close(.headBuffersFull) }
+    final func giveUp() { close(.gateway(.headBuffersFull)) }
 
     /// Closes both connections.
     final func close(_ fault: ExchangeError?, _ attempts: FailedAttempts? = nil) {

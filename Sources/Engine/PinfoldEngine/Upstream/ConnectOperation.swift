@@ -266,9 +266,11 @@ final class ConnectOperation: EventHandler {
         switch failure {
         case .attempt(_, _, let errno):
             // That another address of the name cannot be reached is of no use to the client.
-            if case .ownListenerRefused = lastRefusal { return .ownListenerRefused }
+            if case .access(.ownListenerRefused) = lastRefusal {
+                return .access(.ownListenerRefused)
+            }
             let error = Errno(code: errno)
-            return error.isExhaustion ? .descriptorsExhausted : .connectFailed(error)
+            return error.isExhaustion ? .gateway(.descriptorsExhausted) : .connectFailed(error)
         case .noAddress:
             if let lastRefusal { return lastRefusal }
             return .nameNotResolved(lookupFailure ?? .noData)
@@ -318,7 +320,7 @@ final class ConnectOperation: EventHandler {
         case .connectFailed(.timedOut): environment.metrics.add(.upstreamConnectTimedOut)
         case .connectFailed(.hostUnreachable), .connectFailed(.networkUnreachable):
             environment.metrics.add(.upstreamConnectUnreachable)
-        case .connectFailed, .descriptorsExhausted:
+        case .connectFailed, .gateway(.descriptorsExhausted):
             environment.metrics.add(.upstreamConnectFailedOtherwise)
         default: break
         }

@@ -45,7 +45,7 @@ extension UpstreamConnection {
     private func advanceHead(_ input: Buffer) -> Bool {
         guard let consumer else { return true }
         guard http.phase != .starting else {
-            fail(.upstreamSpokeUnasked)
+            fail(.server(.upstreamSpokeUnasked))
             return false
         }
         if http.emptyLineMayFollow, !passEmptyLine(input) { return true }
@@ -57,7 +57,7 @@ extension UpstreamConnection {
         } catch {
             fail(
                 isNewInClearText && UnsafeRawBufferPointer(bytes).beginsWithTLS
-                    ? .upstreamSpeaksTLS : .response(error))
+                    ? .server(.upstreamSpeaksTLS) : .response(error))
             return false
         }
         guard let parsed else { return true }
@@ -256,7 +256,7 @@ extension UpstreamConnection {
         case .head:
             handle(
                 .inputEnded(completing: false),
-                orFail: parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
+                orFail: parser.isWithinHead ? .response(.truncatedHead) : .server(.upstreamClosed))
         case .content:
             let isComplete = cleanly && (try? decoder.endOfInput()) != nil
             handle(
@@ -331,7 +331,7 @@ extension ExchangeError {
     /// The same error for a server that was contacted in clear text and has not responded yet.
     fileprivate var ofUnanswered: ExchangeError {
         switch self {
-        case .upstreamClosed: .upstreamUnanswered(nil)
+        case .server(.upstreamClosed): .upstreamUnanswered(nil)
         case .upstreamReset(let error): .upstreamUnanswered(error)
         default: self
         }

@@ -190,7 +190,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     @inline(__always)
     func handle(
         _ event: @autoclosure () -> HTTP1Connection.Event,
-        orFail fault: @autoclosure () -> ExchangeError = .upstreamClosed
+        orFail fault: @autoclosure () -> ExchangeError = .server(.upstreamClosed)
     ) {
         perform(http.handle(event()), after: event(), orFail: fault())
     }
@@ -199,7 +199,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     func perform(
         _ reaction: HTTP1Connection.Reaction,
         after event: @autoclosure () -> HTTP1Connection.Event,
-        orFail fault: @autoclosure () -> ExchangeError = .upstreamClosed
+        orFail fault: @autoclosure () -> ExchangeError = .server(.upstreamClosed)
     ) {
         switch reaction {
         case .nothing, .finishRequest: break
@@ -215,7 +215,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     @inline(never)
     func reportIllegal(_ event: HTTP1Connection.Event) {
         environment.reportIllegal(event, on: http)
-        fail(.upstreamClosed)
+        fail(.server(.upstreamClosed))
     }
 
     /// The exchange has left the connection as the next one needs it.
@@ -320,9 +320,10 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     private var timeoutFault: ExchangeError {
         switch http.responsePart {
         case .head:
-            waits.contains(.sending) && isSending ? .upstreamSendTimeout : .firstByteTimeout
-        case .content: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
-        case .ended: .upstreamSendTimeout
+            .server(
+                waits.contains(.sending) && isSending ? .upstreamSendTimeout : .firstByteTimeout)
+        case .content: .server(isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout)
+        case .ended: .server(.upstreamSendTimeout)
         }
     }
 

@@ -266,7 +266,7 @@ extension UpstreamPool {
             let consumer = takeWaiter(origin, isFresh: true, .refused)
         {
             environment.metrics.add(.poolWaitRefusals)
-            consumer.upstreamFailed(StreamError(.tooManyPending))
+            consumer.upstreamFailed(StreamError(.gateway(.tooManyPending)))
         }
         leaveQueueIfNobodyWaits(origin)
         forgetIfUnused(origin)

@@ -43,7 +43,7 @@ final class UpstreamPool: UpstreamSource {
             forgetIfUnused(origin)
             environment.metrics.add(.poolWaitRefusals)
             if environment.traces { traceRefusal(origin, consumer) }
-            consumer.upstreamFailed(StreamError(.tooManyPending))
+            consumer.upstreamFailed(StreamError(.gateway(.tooManyPending)))
             return
         }
         origin.waiters.append(
@@ -247,7 +247,7 @@ final class UpstreamPool: UpstreamSource {
         let consumer = takeWaiter(connection.origin, isFresh: true, .failed)
         if environment.traces { traceNotKept(connection, .serverEndedOrSpoke) }
         connection.close()
-        consumer?.upstreamFailed(StreamError(.upstreamSpokeUnasked))
+        consumer?.upstreamFailed(StreamError(.server(.upstreamSpokeUnasked)))
     }
 
     func failed(_ origin: Origin, _ failure: StreamError) {
@@ -380,7 +380,7 @@ final class UpstreamPool: UpstreamSource {
         leaveQueueIfNobodyWaits(origin)
         for waiter in waiters {
             waitEnded(waiter, origin, .superseded)
-            waiter.consumer.upstreamFailed(StreamError(.superseded))
+            waiter.consumer.upstreamFailed(StreamError(.gateway(.superseded)))
         }
         environment.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
         closeIdle(origin, .outdated)

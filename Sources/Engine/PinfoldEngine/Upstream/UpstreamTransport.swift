@@ -8,7 +8,7 @@ extension ExchangeError {
         switch error {
         case .reset(let error): self = .upstreamReset(error)
         case .tls(let error): self = .tlsFailed(error)
-        case .closed: self = .upstreamClosed
+        case .closed: self = .server(.upstreamClosed)
         }
     }
 }

@@ -130,7 +130,7 @@ final class ClientConnection: EventHandler, AdmittedConnection {
     }
 
     package var refusal: ExchangeError {
-        hasServedAddress ? .clientSubjectNotAllowed : .clientNotAllowed
+        .access(hasServedAddress ? .clientSubjectNotAllowed : .clientNotAllowed)
     }
 
     func start() {
@@ -142,7 +142,7 @@ final class ClientConnection: EventHandler, AdmittedConnection {
     }
 
     func giveUp() {
-        if http.phase == .opening { close() } else { refuse(.headBuffersFull) }
+        if http.phase == .opening { close() } else { refuse(.gateway(.headBuffersFull)) }
     }
 
     // MARK: Idleness
@@ -207,7 +207,7 @@ final class ClientConnection: EventHandler, AdmittedConnection {
         case .lingering: close()
         case .idle, .starting:
             if parser.isWithinHead {
-                refuse(.requestTimeout)
+                refuse(.gateway(.requestTimeout))
             } else {
                 if isUntried { endedUntried() }
                 close()
@@ -306,7 +306,7 @@ final class ClientConnection: EventHandler, AdmittedConnection {
 
     func makeRoom(handingOver permits: ClientPermits) {
         handedOver = permits
-        if awaitsHead, !isIdle { refuse(.connectionsFull) }
+        if awaitsHead, !isIdle { refuse(.gateway(.connectionsFull)) }
         cutOff()
     }
 

@@ -12,7 +12,7 @@ final class ScriptedStream: UpstreamStream {
     let endpoint: Endpoint
     let wasReused: Bool
     var connectionTimes: ConnectionTimes? { nil }
-    var tlsVersion: UpstreamTLSVersion { .none }
+    var tlsVersion: TLSVersion? { nil }
     var isEventStream: Bool { false }
     var serverCertificate: ServerCertificate? { nil }
     var requestIsSent: Bool { requestHasEnded && output.isEmpty }

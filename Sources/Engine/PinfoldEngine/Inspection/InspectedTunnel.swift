@@ -92,10 +92,8 @@ final class InspectedTunnel: AnsweredTunnel {
 
     var isForAddress: Bool { IPAddress(literal: authority.host.utf8.span) != nil }
 
-    /// The version that the server has chosen; `none` before that.
-    var version: UpstreamTLSVersion {
-        UpstreamTLSVersion(wire: flight?.serverHello?.version)
-    }
+    /// The version that the server has chosen; `nil` before that.
+    var version: TLSVersion? { (flight?.serverHello?.version).flatMap(TLSVersion.init(wire:)) }
 
     /// Starts the tunnel; the loop keeps it alive until it has ended.
     func start() {

@@ -1,4 +1,5 @@
 import PinfoldMetrics
+import PinfoldTLS
 
 /// The result of inspecting a tunnel.
 package enum TunnelInspection: UInt8, Sendable, CaseIterable {
@@ -28,7 +29,7 @@ package enum TunnelInspection: UInt8, Sendable, CaseIterable {
 
 extension WorkerCounter {
     /// The counter of a result; `nil` if it is impossible in that version.
-    static func inspected(_ result: TunnelInspection, _ version: UpstreamTLSVersion) -> Self? {
+    static func inspected(_ result: TunnelInspection, _ version: TLSVersion?) -> Self? {
         switch (result, version) {
         case (.verified, .tls10): .tunnelsVerifiedTLS10
         case (.verified, .tls11): .tunnelsVerifiedTLS11
@@ -38,25 +39,25 @@ extension WorkerCounter {
         case (.resumed, .tls12): .tunnelsResumedTLS12
         case (.probed, _): .tunnelsProbedTLS13
         case (.intercepted, _): .tunnelsInterceptedTLS13
-        case (.refused, .none): .tunnelsRefusedBeforeVersion
+        case (.refused, nil): .tunnelsRefusedBeforeVersion
         case (.refused, .tls10): .tunnelsRefusedTLS10
         case (.refused, .tls11): .tunnelsRefusedTLS11
         case (.refused, .tls12): .tunnelsRefusedTLS12
         case (.refused, .tls13): .tunnelsRefusedTLS13
-        case (.verified, .none), (.verified, .tls13), (.resumed, .none), (.resumed, .tls13): nil
+        case (.verified, nil), (.verified, .tls13), (.resumed, nil), (.resumed, .tls13): nil
         }
     }
 }
 
-extension UpstreamTLSVersion {
+extension TLSVersion {
     /// The version for a number on the wire.
-    init(wire version: UInt16?) {
+    init?(wire version: UInt16) {
         switch version {
         case 0x0301: self = .tls10
         case 0x0302: self = .tls11
         case 0x0303: self = .tls12
         case 0x0304: self = .tls13
-        default: self = .none
+        default: return nil
         }
     }
 }

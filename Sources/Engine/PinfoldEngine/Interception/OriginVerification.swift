@@ -8,7 +8,7 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     /// The result.
     struct Server {
         let endpoint: Endpoint
-        let tlsVersion: UpstreamTLSVersion
+        let tlsVersion: TLSVersion?
         let certificate: ServerCertificate?
     }
 

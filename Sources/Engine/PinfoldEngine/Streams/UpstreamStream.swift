@@ -40,8 +40,8 @@ package protocol UpstreamStream: AnyObject {
     var wasReused: Bool { get }
     /// How long the connection took to establish; `nil` if unknown.
     var connectionTimes: ConnectionTimes? { get }
-    /// The TLS version in use, for the access log.
-    var tlsVersion: UpstreamTLSVersion { get }
+    /// The TLS version in use, for the access log; `nil` for clear text.
+    var tlsVersion: TLSVersion? { get }
     /// The response is of type `text/event-stream`.
     var isEventStream: Bool { get }
     /// Whether the request has been written to its end.

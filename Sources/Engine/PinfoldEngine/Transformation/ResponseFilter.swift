@@ -153,7 +153,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
 
     var endpoint: Endpoint { stream.endpoint }
     var wasReused: Bool { stream.wasReused }
-    var tlsVersion: UpstreamTLSVersion { stream.tlsVersion }
+    var tlsVersion: TLSVersion? { stream.tlsVersion }
     var isEventStream: Bool { !streamHasEnded && stream.isEventStream }
     var requestIsSent: Bool { streamHasEnded ? requestWasSent : stream.requestIsSent }
     var serverCertificate: ServerCertificate? { stream.serverCertificate }

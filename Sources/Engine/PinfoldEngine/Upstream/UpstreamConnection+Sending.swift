@@ -5,7 +5,7 @@ import PinfoldTLS
 // Sending for a consumer: HTTP/1.1's request line, its own fields, and chunks.
 extension UpstreamConnection: UpstreamStream {
     package var wasReused: Bool { uses > 0 }
-    package var tlsVersion: UpstreamTLSVersion { UpstreamTLSVersion(transport.version) }
+    package var tlsVersion: TLSVersion? { transport.version }
 
     package func makeHead(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int

@@ -12,16 +12,3 @@ extension ExchangeError {
         }
     }
 }
-
-extension UpstreamTLSVersion {
-    /// The version for the access log.
-    init(_ version: TLSVersion?) {
-        switch version {
-        case .tls10: self = .tls10
-        case .tls11: self = .tls11
-        case .tls12: self = .tls12
-        case .tls13: self = .tls13
-        case nil: self = .none
-        }
-    }
-}

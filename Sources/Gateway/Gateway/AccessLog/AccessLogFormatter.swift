@@ -102,9 +102,9 @@ struct AccessLogFormatter {
             upstream.text.withUnsafeBytes { output.append($0) }
             output.append("\"")
         }
-        if record.upstreamTLS != .none {
+        if let version = record.upstreamTLS {
             output.append(",\"upstream_tls\":\"")
-            output.append(record.upstreamTLS.label)
+            output.append(version.label)
             output.append("\"")
         }
         if let reason = record.reason {

@@ -36,8 +36,8 @@ package struct AccessLogRecord: Sendable {
     package var interceptionPass: InterceptionPass?
     /// The result of inspecting the tunnel; `nil` if it was not inspected.
     package var inspection: TunnelInspection?
-    /// The TLS version of the upstream connection.
-    package var upstreamTLS: UpstreamTLSVersion = .none
+    /// The TLS version of the upstream connection; `nil` for clear text, or if there was none.
+    package var upstreamTLS: TLSVersion?
     /// Why it was refused or failed, as an index in `AccessLogLabels.reasons`; `nil` if it was not.
     package var reason: UInt16?
     /// Why the server was asked; `nil` if it was not, or was not asked over HTTP.

@@ -1,5 +1,6 @@
 import HTTPCore
 import PinfoldMetrics
+import PinfoldTLS
 
 extension Exchange {
     /// What is reported about an exchange: in replies and logs, and in metrics. What is reported
@@ -17,8 +18,8 @@ extension Exchange {
         package private(set) var cacheResult = CacheResult.none
         /// The address of the server that the request or the tunnel went to.
         package private(set) var server: Endpoint?
-        /// The TLS version spoken with the server, if an access log needs it.
-        package private(set) var serverTLS = UpstreamTLSVersion.none
+        /// The TLS version spoken with the server, if an access log needs it; `nil` for clear text.
+        package private(set) var serverTLS: TLSVersion?
         /// The bytes that a relay moved from and to the client.
         private(set) var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
 
@@ -52,7 +53,7 @@ extension Exchange {
         /// There is a connection to a server.
         mutating func connected(to server: Endpoint) { self.server = server }
 
-        mutating func spoke(_ version: UpstreamTLSVersion) { serverTLS = version }
+        mutating func spoke(_ version: TLSVersion?) { serverTLS = version }
 
         mutating func relayed(fromClient: UInt64, toClient: UInt64) {
             relayedBytes = (fromClient, toClient)

@@ -49,14 +49,14 @@ struct SignedTimestampTests {
     @Test func `a truncated timestamp, or one with more bytes, is refused`() {
         let whole = sct(7, extensions: [1, 2], signature: [3, 4, 5])
         for count in 0..<whole.count {
-            #expect(throws: SignedTimestamp.ParseError.malformed) {
+            #expect(throws: TimestampRejectionReason.malformed) {
                 try SignedTimestamp(whole.prefix(count))
             }
         }
-        #expect(throws: SignedTimestamp.ParseError.malformed) {
+        #expect(throws: TimestampRejectionReason.malformed) {
             try SignedTimestamp((whole + [0])[...])
         }
-        #expect(throws: SignedTimestamp.ParseError.unknownVersion(1)) {
+        #expect(throws: TimestampRejectionReason.unknownVersion(1)) {
             try SignedTimestamp(sct(7, version: 1)[...])
         }
     }
@@ -65,7 +65,7 @@ struct SignedTimestampTests {
         let whole = list(sct(1), sct(2))
         #expect(try SignedTimestamp.list(whole[...]).count == 2)
         for count in 0..<whole.count {
-            #expect(throws: SignedTimestamp.ParseError.malformed) {
+            #expect(throws: TimestampRejectionReason.malformedList) {
                 try SignedTimestamp.list(whole.prefix(count))
             }
             // The length of the list is right, but those of the elements are not.
@@ -76,7 +76,7 @@ struct SignedTimestampTests {
             #expect(found == nil || found?.count == 1, "cut after \(count) bytes")
         }
         for wrong in [[0, 0], list([]), whole + [0], list(sct(1), [])] {
-            #expect(throws: SignedTimestamp.ParseError.malformed) {
+            #expect(throws: TimestampRejectionReason.malformedList) {
                 try SignedTimestamp.list(wrong[...])
             }
         }

@@ -119,8 +119,8 @@ extension FuzzTarget {
     /// A SignedCertificateTimestampList. What was read of each timestamp is all of it, and the same
     /// as what the TLS library reads.
     func checkTimestampList(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
-        let list: [Result<SignedTimestamp, SignedTimestamp.ParseError>]
-        do throws(SignedTimestamp.ParseError) {
+        let list: [Result<SignedTimestamp, TimestampRejectionReason>]
+        do throws(TimestampRejectionReason) {
             list = try SignedTimestamp.list(bytes[...])
         } catch {
             guard Self.library(bytes)?.isEmpty ?? true else {

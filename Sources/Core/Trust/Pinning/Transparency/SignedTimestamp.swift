@@ -10,13 +10,6 @@ package struct SignedTimestamp: Hashable, Sendable {
         case precertificate(issuerKey: SHA256Digest, signed: [UInt8])
     }
 
-    /// Why bytes are not a timestamp that can be evaluated.
-    package enum ParseError: Error, Hashable, Sendable {
-        case malformed
-        /// An unknown version; the format of what follows is unknown, too.
-        case unknownVersion(UInt8)
-    }
-
     /// The log's ID: the SHA-256 of its key.
     package let log: SHA256Digest
     /// When it was issued, in milliseconds since 1970.
@@ -32,7 +25,7 @@ package struct SignedTimestamp: Hashable, Sendable {
     package var hasAllowedAlgorithm: Bool { hash == 4 && (algorithm == 3 || algorithm == 1) }
 
     /// Reads a timestamp; no bytes may follow it.
-    package init(_ bytes: ArraySlice<UInt8>) throws(ParseError) {
+    package init(_ bytes: ArraySlice<UInt8>) throws(TimestampRejectionReason) {
         guard let version = bytes.first else { throw .malformed }
         guard version == 0 else { throw .unknownVersion(version) }
         let read: SignedTimestamp
@@ -65,21 +58,21 @@ package struct SignedTimestamp: Hashable, Sendable {
 
     /// Reads a SignedCertificateTimestampList (RFC 6962 §3.3); each element is read separately.
     ///
-    /// - Throws: if the list as a whole is malformed, or is empty.
+    /// - Throws: `malformedList` if the list as a whole is malformed, or is empty.
     package static func list(
         _ bytes: ArraySlice<UInt8>
-    ) throws(ParseError) -> [Result<SignedTimestamp, ParseError>] {
+    ) throws(TimestampRejectionReason) -> [Result<SignedTimestamp, TimestampRejectionReason>] {
         let elements: [ArraySlice<UInt8>]
         do throws(TLSWireError) {
             var reader = WireReader(bytes, what)
             elements = try reader.vectors(lengthBytes: 2, eachLengthBytes: 2)
             try reader.end()
         } catch {
-            throw .malformed
+            throw .malformedList
         }
-        var found: [Result<SignedTimestamp, ParseError>] = []
+        var found: [Result<SignedTimestamp, TimestampRejectionReason>] = []
         for element in elements {
-            do throws(ParseError) {
+            do throws(TimestampRejectionReason) {
                 found.append(.success(try SignedTimestamp(element)))
             } catch {
                 found.append(.failure(error))

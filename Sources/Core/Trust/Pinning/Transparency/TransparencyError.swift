@@ -21,6 +21,7 @@ package enum TimestampRejectionReason: Error, Hashable, Sendable {
     /// A whole list of timestamps is malformed.
     case malformedList
     case malformed
+    /// An unknown version; the format of what follows is unknown, too.
     case unknownVersion(UInt8)
     case unknownLog(SHA256Digest)
     /// According to the list of logs the log's timestamps are not accepted; `nil` if it gives no

@@ -54,16 +54,16 @@ extension TransparencyPolicy {
         var checked = 0
         var failure = TransparencyError(minimum: minimum, valid: 0, rejected: [])
         for (source, bytes) in evidence.lists {
-            let list: [Result<SignedTimestamp, SignedTimestamp.ParseError>]
-            do throws(SignedTimestamp.ParseError) {
+            let list: [Result<SignedTimestamp, TimestampRejectionReason>]
+            do throws(TimestampRejectionReason) {
                 list = try SignedTimestamp.list(bytes[...])
             } catch {
-                failure.rejected.append(.init(source, .malformedList))
+                failure.rejected.append(.init(source, error))
                 continue
             }
             for one in list {
                 do throws(TimestampRejectionReason) {
-                    let timestamp = try one.mapError(TimestampRejectionReason.init).get()
+                    let timestamp = try one.get()
                     let log = try log(of: timestamp, from: source, evidence, now: now)
                     if counted.contains(log.id) { throw .sameLog(log: log.name) }
                     guard let entry = evidence.entry(source) else {
@@ -114,14 +114,5 @@ extension TransparencyPolicy {
         }
         guard timestamp.hasAllowedAlgorithm else { throw .unknownSignature(log: log.name) }
         return log
-    }
-}
-
-extension TimestampRejectionReason {
-    fileprivate init(_ problem: SignedTimestamp.ParseError) {
-        switch problem {
-        case .malformed: self = .malformed
-        case .unknownVersion(let version): self = .unknownVersion(version)
-        }
     }
 }

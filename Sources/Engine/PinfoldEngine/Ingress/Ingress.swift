@@ -26,7 +26,7 @@ package struct ReverseUpstream: Sendable, Hashable {
 /// A listener is one source of ingresses; a tunnel whose content the gateway reads is another.
 package final class Ingress {
     /// What its requests are for.
-    package enum Role: Equatable {
+    package enum Role: Sendable, Equatable {
         /// The destinations that they name.
         case forward
         case reverse(ReverseUpstream)
@@ -95,7 +95,7 @@ package final class Ingress {
 }
 
 /// The authority that all requests of a tunnel are for (RFC 9110 §7.4).
-package struct BoundAuthority: Hashable, CustomStringConvertible {
+package struct BoundAuthority: Sendable, Hashable, CustomStringConvertible {
     /// Lower case, an address without brackets.
     package let host: String
     package let port: UInt16

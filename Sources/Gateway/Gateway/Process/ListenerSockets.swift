@@ -68,7 +68,7 @@ final class ListenerSockets {
         return perWorker
     }
 
-    private static func role(_ listener: ListenerConfiguration) -> ListenerSocket.Role {
+    private static func role(_ listener: ListenerConfiguration) -> Ingress.Role {
         switch listener.kind {
         case .forward: return .forward
         case .reverse(let upstream):
@@ -87,8 +87,7 @@ final class ListenerSockets {
     ) throws(ListenError) {
         var socket = socket
         let asked = socket.endpoint
-        let isAdmin = if case .admin = socket.role { true } else { false }
-        let known = self.known(name: socket.name, asked, isAdmin: isAdmin)
+        let known = self.known(name: socket.name, asked, isAdmin: socket.isAdmin)
         if let known { socket.endpoint = known.actual }
         var inodes = known?.inodes ?? []
         do throws(Errno) {
@@ -111,7 +110,7 @@ final class ListenerSockets {
         }
         now.append(
             Bound(
-                name: socket.name, asked: asked, actual: socket.endpoint, isAdmin: isAdmin,
+                name: socket.name, asked: asked, actual: socket.endpoint, isAdmin: socket.isAdmin,
                 workers: workers, inodes: inodes))
     }
 

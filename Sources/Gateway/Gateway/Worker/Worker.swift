@@ -94,7 +94,7 @@ final class Worker {
         for socket in sockets {
             let ingress = Ingress(
                 name: socket.name, label: socket.label, endpoint: socket.endpoint,
-                role: socket.role.ingressRole,
+                role: socket.role,
                 tls: socket.isAdmin ? nil : policy.clientTLS(ofListener: socket.name))
             let listener = Listener(
                 worker: self, ingress: ingress, descriptor: socket.descriptor)

@@ -26,15 +26,10 @@ package enum WorkerMessage: Sendable {
 
 /// A listening socket that a worker takes over.
 package struct ListenerSocket: Sendable {
-    package enum Role: Sendable {
-        case forward
-        case reverse(ReverseUpstream)
-        case admin
-    }
-
     package var name: String
     package var endpoint: Endpoint
-    package var role: Role
+    /// What its clients' requests are for.
+    package var role: Ingress.Role
     /// The index of its name (`RouteLabels`).
     package var label: LabelIndex
     package var descriptor: Int32
@@ -42,16 +37,5 @@ package struct ListenerSocket: Sendable {
 
 extension ListenerSocket {
     /// Whether it belongs to the administration, which may share its name with a listener.
-    var isAdmin: Bool { if case .admin = role { true } else { false } }
-}
-
-extension ListenerSocket.Role {
-    /// The role of the listener's clients' requests.
-    var ingressRole: Ingress.Role {
-        switch self {
-        case .forward: .forward
-        case .reverse(let upstream): .reverse(upstream)
-        case .admin: .admin
-        }
-    }
+    var isAdmin: Bool { role == .admin }
 }

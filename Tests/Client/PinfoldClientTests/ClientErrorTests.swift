@@ -62,7 +62,7 @@ struct ClientErrorTests {
             .request(.headTooLarge), .response(.spaceBeforeColon),
             .proxy(.unreachable(.nameNotResolved(.nxdomain))),
             .proxy(.unreachable(.connectFailed(.connectionRefused))),
-            .proxy(.unreachable(.destinationRefused(.multicast))),
+            .proxy(.unreachable(.destinationRefused(.scope(.multicast)))),
             .proxy(.tlsFailed(.notTLS)),
         ] + DestinationRefusalReason.allCases.map { .destinationRefused($0) } as [ExchangeError])
     func `names no key of a gateway's file, and has a fault's details`(fault: ExchangeError) {

@@ -30,7 +30,7 @@ struct AccessDecisionTests {
         #expect(try decide("a.example", "10.9.1.1") == .refused(.deniedNetwork))
         #expect(try decide("a.lab.example", "192.168.1.1") == .allowed)
         #expect(try decide("bad.lab.example", "192.0.32.1") == .refused(.deniedHost))
-        #expect(try decide("a.example", "192.168.1.1") == .refused(.privateNetwork))
+        #expect(try decide("a.example", "192.168.1.1") == .refused(.scope(.private)))
         #expect(try decide("a.example", "192.0.32.1") == .allowed)
     }
 

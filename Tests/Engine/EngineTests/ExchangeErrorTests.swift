@@ -31,7 +31,7 @@ enum EveryExchangeError {
         case .server: .request(.hostMissing)
         case .request: .connectPortRefused(25)
         case .connectPortRefused: .tunnelHello(.notTLS)
-        case .tunnelHello: .destinationRefused(.loopback)
+        case .tunnelHello: .destinationRefused(.scope(.loopback))
         case .destinationRefused: .nameNotResolved(.nxdomain)
         case .nameNotResolved: .connectFailed(.connectionRefused)
         case .connectFailed: .connectTimeout
@@ -152,7 +152,7 @@ struct ExchangeFaultTests {
             (.connectPortRefused(25), 403, "connect-port-refused", "http_request_denied"),
             (.access(.tunnelRefused), 403, "tunnel-refused", "http_request_denied"),
             (
-                .destinationRefused(.metadata), 403, "destination-refused",
+                .destinationRefused(.scope(.metadata)), 403, "destination-refused",
                 "destination_ip_prohibited"
             ),
             (.access(.loopDetected), 508, "loop-detected", "proxy_loop_detected"),
@@ -271,7 +271,8 @@ struct ExchangeFaultTests {
 
     @Test func `errors with details contain them`() {
         #expect(ExchangeError.connectPortRefused(25).explanation.contains("25"))
-        #expect(ExchangeError.destinationRefused(.metadata).explanation.contains("metadata"))
+        #expect(
+            ExchangeError.destinationRefused(.scope(.metadata)).explanation.contains("metadata"))
         #expect(ExchangeError.nameNotResolved(.nxdomain).explanation.contains("not exist"))
         #expect(
             ExchangeError.connectFailed(.connectionRefused).explanation
@@ -327,10 +328,10 @@ struct ExchangeFaultTests {
     }
 
     @Test func `the reply for a refused destination names the key that allows it`() {
-        let byName = ExchangeError.destinationRefused(.privateNetwork).explanation
+        let byName = ExchangeError.destinationRefused(.scope(.private)).explanation
         #expect(byName.contains("add its host name, address or network"))
-        for refusal in [DestinationRefusalReason.loopback, .linkLocal, .metadata] {
-            let text = ExchangeError.destinationRefused(refusal).explanation
+        for scope in [AddressScope.loopback, .linkLocal, .metadata] {
+            let text = ExchangeError.destinationRefused(.scope(scope)).explanation
             #expect(text.contains("add its address or network"))
             #expect(text.contains("a host name opens private networks only"))
         }

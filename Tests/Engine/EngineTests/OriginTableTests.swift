@@ -181,8 +181,9 @@ struct OriginTableTests {
 
     @Test(
         arguments: [
-            ("127.0.0.1", .loopback), ("::1", .loopback), ("10.1.2.3", .privateNetwork),
-            ("169.254.169.254", .metadata), ("0.0.0.0", .unspecified), ("8.8.8.8", nil),
+            ("127.0.0.1", .scope(.loopback)), ("::1", .scope(.loopback)),
+            ("10.1.2.3", .scope(.private)), ("169.254.169.254", .scope(.metadata)),
+            ("0.0.0.0", .scope(.unspecified)), ("8.8.8.8", nil),
             ("denied.test", .deniedHost), ("10.9.9.9", nil), ("192.0.2.77", .deniedNetwork),
             ("example.com", nil),
         ] as [(String, DestinationRefusalReason?)])

@@ -1,12 +1,11 @@
-/// How far an address reaches, from IANA's special-purpose address registries (RFC 6890) and the
-/// published addresses of clouds' metadata services.
+/// How far an address reaches that is not global, from IANA's special-purpose address registries
+/// (RFC 6890) and the published addresses of clouds' metadata services. The raw value is the word
+/// for replies and logs.
 public enum AddressScope: String, Hashable, Sendable, CaseIterable {
-    /// Reachable on the Internet.
-    case global
     /// This host: `127.0.0.0/8`, `::1`.
     case loopback
     /// This link: `169.254.0.0/16`, `fe80::/10`.
-    case linkLocal
+    case linkLocal = "link_local"
     /// A site's private networks: RFC 1918, unique local `fc00::/7`, old site-local `fec0::/10`.
     case `private`
     /// A carrier's shared space, `100.64.0.0/10` (RFC 6598).
@@ -24,9 +23,10 @@ public enum AddressScope: String, Hashable, Sendable, CaseIterable {
 }
 
 extension IPAddress {
-    /// The address's scope. An IPv6 address that embeds an IPv4 one (``embeddedV4``) has the IPv4
-    /// address's scope, since that is where its traffic ends up.
-    public var scope: AddressScope {
+    /// The address's scope; `nil` if it is global, which is reachable on the Internet. An IPv6
+    /// address that embeds an IPv4 one (``embeddedV4``) has the IPv4 address's scope, since that is
+    /// where its traffic ends up.
+    public var scope: AddressScope? {
         switch self {
         case .v4(let value):
             return scopeV4(value)
@@ -60,14 +60,14 @@ private func isMetadataV6(_ high: UInt64, _ low: UInt64) -> Bool {
     }
 }
 
-private func scopeV4(_ value: UInt32) -> AddressScope {
+private func scopeV4(_ value: UInt32) -> AddressScope? {
     if isMetadataV4(value) { return .metadata }
     switch value {
     case 0xffff_ffff: return .broadcast
     case 0xf000_0000...: return .reserved  // 240.0.0.0/4
     case 0xe000_0000...: return .multicast  // 224.0.0.0/4
     // 192.0.0.9 and .10: PCP and TURN anycast, the global part of 192.0.0.0/24.
-    case 0xc000_0009, 0xc000_000a: return .global
+    case 0xc000_0009, 0xc000_000a: return nil
     default: break
     }
     switch value >> 24 {
@@ -89,11 +89,11 @@ private func scopeV4(_ value: UInt32) -> AddressScope {
         0xc0_0002, 0xc6_3364, 0xcb_0071,  // TEST-NET-1, -2 and -3
         0xc0_5863:  // 192.88.99.0/24, 6to4 relays, deprecated
         return .reserved
-    default: return .global
+    default: return nil
     }
 }
 
-private func scopeV6(_ high: UInt64, _ low: UInt64) -> AddressScope {
+private func scopeV6(_ high: UInt64, _ low: UInt64) -> AddressScope? {
     if high == 0, low == 0 { return .unspecified }
     if high == 0, low == 1 { return .loopback }
     if isMetadataV6(high, low) { return .metadata }
@@ -112,17 +112,17 @@ private func scopeV6(_ high: UInt64, _ low: UInt64) -> AddressScope {
     if firstTwo == 0x2001_0db8 { return .reserved }  // documentation
     if first == 0x3fff, high >> 44 & 0xf == 0 { return .reserved }  // 3fff::/20, documentation
     if firstTwo >> 9 == 0x2001_0000 >> 9 { return scopeProtocolAssignment(high, low) }
-    return .global
+    return nil
 }
 
 /// `2001::/23`, IETF protocol assignments: not global unless a more specific entry says so.
-private func scopeProtocolAssignment(_ high: UInt64, _ low: UInt64) -> AddressScope {
+private func scopeProtocolAssignment(_ high: UInt64, _ low: UInt64) -> AddressScope? {
     // 2001:1::1, ::2 and ::3: PCP, TURN and DNS-SD anycast.
-    if high == 0x2001_0001_0000_0000, (1...3).contains(low) { return .global }
-    if high >> 32 == 0x2001_0003 { return .global }  // AMT
-    if high >> 16 == 0x2001_0004_0112 { return .global }  // AS112-v6
+    if high == 0x2001_0001_0000_0000, (1...3).contains(low) { return nil }
+    if high >> 32 == 0x2001_0003 { return nil }  // AMT
+    if high >> 16 == 0x2001_0004_0112 { return nil }  // AS112-v6
     switch high >> 36 {
-    case 0x2001_002, 0x2001_003: return .global  // ORCHIDv2 2001:20::/28, DETs 2001:30::/28
+    case 0x2001_002, 0x2001_003: return nil  // ORCHIDv2 2001:20::/28, DETs 2001:30::/28
     default: return .reserved  // Teredo, benchmarking and the unassigned
     }
 }

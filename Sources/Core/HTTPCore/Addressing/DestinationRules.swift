@@ -2,9 +2,9 @@
 /// that was checked is the one that is connected to, so that a name cannot change in between.
 ///
 /// A denial wins over everything, then a permission; an address that neither names is allowed only
-/// if its scope is ``AddressScope/global``. A permission by host name opens only private networks:
-/// otherwise whoever controls the name's DNS could direct a request to this host, its links or a
-/// cloud's metadata service.
+/// if it is global. A permission by host name opens only private networks: otherwise whoever
+/// controls the name's DNS could direct a request to this host, its links or a cloud's metadata
+/// service.
 public struct DestinationRules: Sendable, Hashable {
     /// Networks whose addresses are allowed, whatever their scope.
     public var allow: [IPNetwork]
@@ -55,61 +55,40 @@ public struct DestinationRules: Sendable, Hashable {
             if let embedded, network.contains(embedded) { return .refused(.deniedNetwork) }
         }
         for network in allow where network.contains(address) { return .allowed }
-        guard let refusal = DestinationRefusalReason(scope: address.scope) else { return .allowed }
+        guard let scope = address.scope else { return .allowed }
+        let refusal = DestinationRefusalReason.scope(scope)
         if host.allowed, host.isAddress || refusal.isOpenedByHostName { return .allowed }
         return .refused(refusal)
     }
 }
 
-/// Why an address may not be connected to. The raw value is the token in metrics and logs.
-public enum DestinationRefusalReason: String, Error, Sendable, Hashable, CaseIterable {
+/// Why an address may not be connected to.
+public enum DestinationRefusalReason: Error, Sendable, Hashable, CaseIterable {
     /// A host pattern of the deny list matches the name.
-    case deniedHost = "denied_host"
+    case deniedHost
     /// The address is in a network of the deny list.
-    case deniedNetwork = "denied_network"
-    /// The address is this host's.
-    case loopback = "loopback"
-    /// The address is link-local.
-    case linkLocal = "link_local"
-    /// The address is in a private network.
-    case privateNetwork = "private"
-    /// The address is in a carrier's shared space.
-    case shared = "shared"
-    /// The address is a cloud's metadata service.
-    case metadata = "metadata"
-    /// The address is unspecified.
-    case unspecified = "unspecified"
-    /// The address is a multicast group.
-    case multicast = "multicast"
-    /// The address is the broadcast address.
-    case broadcast = "broadcast"
-    /// The address is reserved: documentation, benchmarking, unallocated and the like.
-    case reserved = "reserved"
+    case deniedNetwork
+    /// The address is not global.
+    case scope(AddressScope)
+
+    public static let allCases =
+        [.deniedHost, .deniedNetwork] + AddressScope.allCases.map { Self.scope($0) }
+
+    /// A word for replies and logs.
+    public var token: String {
+        switch self {
+        case .deniedHost: "denied_host"
+        case .deniedNetwork: "denied_network"
+        case .scope(let scope): scope.rawValue
+        }
+    }
 
     /// Whether a permission for the host's name lifts this refusal; the others need the address or
     /// its network to be allowed.
     public var isOpenedByHostName: Bool {
         switch self {
-        case .privateNetwork, .shared: true
-        case .deniedHost, .deniedNetwork, .loopback, .linkLocal, .metadata, .unspecified,
-            .multicast, .broadcast, .reserved:
-            false
-        }
-    }
-
-    /// The reason for refusing a scope; `nil` for the global scope.
-    public init?(scope: AddressScope) {
-        switch scope {
-        case .global: return nil
-        case .loopback: self = .loopback
-        case .linkLocal: self = .linkLocal
-        case .private: self = .privateNetwork
-        case .shared: self = .shared
-        case .metadata: self = .metadata
-        case .unspecified: self = .unspecified
-        case .multicast: self = .multicast
-        case .broadcast: self = .broadcast
-        case .reserved: self = .reserved
+        case .scope(.private), .scope(.shared): true
+        case .deniedHost, .deniedNetwork, .scope: false
         }
     }
 }

@@ -140,7 +140,7 @@ extension ExchangeError {
     }
 
     private static func explanation(of refusal: DestinationRefusalReason) -> String {
-        let named = "the destination is refused (\(refusal.rawValue))"
+        let named = "the destination is refused (\(refusal.token))"
         return refusal.isOpenedByHostName
             ? "\(named): to allow it, add its host name, address or network to "
                 + "access.destinations.allow"

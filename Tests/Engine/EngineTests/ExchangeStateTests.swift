@@ -40,15 +40,20 @@ private enum Table {
         }
     }
 
+    private static var failures: [State.Event] {
+        let endings: [RetryDecision.Ending?] = RetryDecision.Ending.allCases.map { $0 } + [nil]
+        return endings.flatMap { ending in
+            [true, false].map { .failed(.init(ending: ending, headWithdrawn: $0)) }
+        }
+    }
+
     nonisolated(unsafe) static let events: [State.Event] =
         [true, false].map {
             .begin(.init(hasContent: $0, isIdempotent: true, hasClient: true))
         } + State.Decision.allCases.map { .decided($0) } + [.loaded, .flightEnded]
         + [true, false].map { .connected(2, wasReused: true, sendsGathered: $0) }
         + State.Answer.allCases.map { .answered($0) } + [.responseEnded]
-        + State.FailureInfo.Cause.allCases.flatMap { cause in
-            [true, false].map { .failed(.init(cause: cause, headWithdrawn: $0)) }
-        } + [.content] + [true, false].map { .contentEnded(isKept: $0) }
+        + failures + [.content] + [true, false].map { .contentEnded(isKept: $0) }
         + [.drained, .clientGone, .clientTimedOut, .relayed, .over]
 
     /// Calls `body` with each state, each event, the state that follows and the reaction.

@@ -7,20 +7,17 @@ struct RetryDecisionTests {
     private static let contents: [RetryDecision.Content] = [
         .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
     ]
-    private static let endings: [RetryDecision.Ending] =
-        [true, false].flatMap { reused in
-            [true, false].map {
-                .connectionDied(wasReused: reused, responseStarted: $0)
-            }
-        } + [.superseded, .validationFailed, .storedBodyUnreadable]
+    private static let endings = RetryDecision.Ending.allCases
 
-    /// Every policy there can be: 2 x 5 x 16.
+    /// Every policy there can be: 2 x 2 x 5 x 16.
     private static let all: [RetryDecision] = [true, false].flatMap { isIdempotent in
-        contents.flatMap { content in
-            (0..<(1 << RetryReason.allCases.count)).map {
-                RetryDecision(
-                    isIdempotent: isIdempotent, content: content,
-                    reasons: RetryReasons(rawValue: $0))
+        [true, false].flatMap { wasReused in
+            contents.flatMap { content in
+                (0..<(1 << RetryReason.allCases.count)).map {
+                    RetryDecision(
+                        isIdempotent: isIdempotent, wasReused: wasReused, content: content,
+                        reasons: RetryReasons(rawValue: $0))
+                }
             }
         }
     }
@@ -44,9 +41,9 @@ struct RetryDecisionTests {
     /// having been idle, and what has begun to answer has acted on the request.
     @Test func `after a reused connection's death only idempotent requests are sent again`() {
         each { policy, ending, reason in
-            guard case .connectionDied(let wasReused, let responseStarted) = ending else { return }
+            guard case .connectionDied(let responseStarted) = ending else { return }
             let isAllowed =
-                policy.isIdempotent && wasReused && !responseStarted
+                policy.isIdempotent && policy.wasReused && !responseStarted
                 && policy.content.isAvailable
                 && !policy.reasons.contains(.connectionDied)
             #expect(reason == (isAllowed ? .connectionDied : nil))
@@ -98,7 +95,8 @@ struct RetryDecisionTests {
     func `a stored response that fails leads to another attempt, once`(
         _ ending: RetryDecision.Ending, _ reason: RetryReason
     ) {
-        var policy = RetryDecision(isIdempotent: true, content: .none, reasons: [])
+        var policy = RetryDecision(
+            isIdempotent: true, wasReused: false, content: .none, reasons: [])
         #expect(policy.reason(after: ending) == reason)
         // Safe or not: the request has not been sent, or only in a form that asks about what is
         // stored.
@@ -128,15 +126,13 @@ struct RetryDecisionTests {
         _ fault: ExchangeError, _ isDeath: Bool
     ) {
         for started in [true, false] {
-            let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
-                fault, responseStarted: started)
-            #expect(cause == (isDeath ? .connectionDied(responseStarted: started) : .other))
+            let ending = RetryDecision.Ending(fault, responseStarted: started)
+            #expect(ending == (isDeath ? .connectionDied(responseStarted: started) : nil))
         }
     }
 
-    @Test func `a reload is a separate cause`() {
-        let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
-            .gateway(.superseded), responseStarted: false)
-        #expect(cause == .superseded)
+    @Test func `a reload is an ending of its own`() {
+        let ending = RetryDecision.Ending(.gateway(.superseded), responseStarted: false)
+        #expect(ending == .superseded)
     }
 }

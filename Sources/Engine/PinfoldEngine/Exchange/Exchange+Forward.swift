@@ -201,11 +201,11 @@ extension Exchange {
 
     package func upstreamFailed(_ failure: StreamError) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
-        let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
+        let ending = RetryDecision.Ending(
             failure.error, responseStarted: failure.responseStarted)
         forwarding.lost(
-            silently: cause == .connectionDied(responseStarted: false) && reusesConnection)
-        fail(failure.error, cause, failure.attempts)
+            silently: ending == .connectionDied(responseStarted: false) && reusesConnection)
+        fail(failure.error, ending, failure.attempts)
     }
 }
 

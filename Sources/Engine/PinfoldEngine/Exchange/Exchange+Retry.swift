@@ -23,15 +23,16 @@ extension Exchange {
     }
 }
 
-extension ExchangeState<any UpstreamStream>.FailureInfo.Cause {
-    /// What an error on the way to the server means for sending the request again.
-    init(_ fault: ExchangeError, responseStarted: Bool) {
+extension RetryDecision.Ending {
+    /// The attempt that ended with an error on the way to the server; `nil` if sending the request
+    /// again does not help.
+    init?(_ fault: ExchangeError, responseStarted: Bool) {
         switch fault {
         case .gateway(.superseded): self = .superseded
         case .server(.upstreamClosed), .upstreamReset, .upstreamUnanswered, .tlsFailed(.truncated),
             .tlsFailed(.transport), .tlsFailed(.unanswered):
             self = .connectionDied(responseStarted: responseStarted)
-        default: self = .other
+        default: return nil
         }
     }
 }

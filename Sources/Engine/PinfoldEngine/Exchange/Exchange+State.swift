@@ -160,7 +160,7 @@ extension Exchange {
     ///
     /// - Parameter attempts: the addresses that could not be connected to, if that is the reason.
     func fail(
-        _ fault: ExchangeError, _ cause: State.FailureInfo.Cause = .other,
+        _ fault: ExchangeError, _ ending: RetryDecision.Ending? = nil,
         _ attempts: FailedAttempts? = nil
     ) {
         abandonStore()
@@ -168,7 +168,7 @@ extension Exchange {
         // The client has then seen nothing of a response.
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
         handle(
-            .failed(State.FailureInfo(cause: cause, headWithdrawn: withdrawn)),
+            .failed(State.FailureInfo(ending: ending, headWithdrawn: withdrawn)),
             .failure(fault, attempts))
     }
 

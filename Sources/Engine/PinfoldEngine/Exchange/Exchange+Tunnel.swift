@@ -43,7 +43,7 @@ extension Exchange {
             switch result {
             case .failure(let failure):
                 environment.note(reachability, failure.error, for: clientNetwork)
-                fail(failure.error, .other, failure.attempts)
+                fail(failure.error, nil, failure.attempts)
             case .success(let made):
                 environment.note(reachability, nil, for: clientNetwork)
                 report.connected(to: made.endpoint)

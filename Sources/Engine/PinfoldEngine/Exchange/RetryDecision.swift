@@ -32,15 +32,22 @@ struct RetryReasons: OptionSet {
 /// acted on the request: then the request must be idempotent (RFC 9110 §9.2.2).
 struct RetryDecision {
     /// How an attempt ended.
-    enum Ending: Equatable {
+    enum Ending: Equatable, CaseIterable {
         /// The connection ended before the response was complete.
-        case connectionDied(wasReused: Bool, responseStarted: Bool)
+        case connectionDied(responseStarted: Bool)
         /// The origin got another policy before there was a connection.
         case superseded
         /// The origin's response says nothing about the stored response.
         case validationFailed
         /// The stored response cannot be read.
         case storedBodyUnreadable
+
+        static var allCases: [Ending] {
+            [
+                .connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
+                .superseded, .validationFailed, .storedBodyUnreadable,
+            ]
+        }
     }
 
     /// How much of the request's content has been accepted from the client.
@@ -65,6 +72,8 @@ struct RetryDecision {
     }
 
     var isIdempotent: Bool
+    /// Whether the connection had carried requests before.
+    var wasReused: Bool
     package var content: Content
     /// The reasons for which it has already been sent again.
     var reasons: RetryReasons
@@ -74,7 +83,7 @@ struct RetryDecision {
         guard content.isAvailable else { return nil }
         let reason: RetryReason
         switch ending {
-        case .connectionDied(let wasReused, let responseStarted):
+        case .connectionDied(let responseStarted):
             guard wasReused, !responseStarted, isIdempotent else { return nil }
             reason = .connectionDied
         case .superseded: return .superseded

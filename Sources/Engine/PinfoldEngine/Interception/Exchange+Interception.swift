@@ -39,7 +39,7 @@ extension Exchange {
                 if case .gateway(.superseded) = failure.error {
                     return verifyAgain(authority, name)
                 }
-                fail(failure.error, .other, failure.attempts)
+                fail(failure.error, nil, failure.attempts)
             case .success(let server):
                 // What the client is shown may have changed without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {

@@ -173,17 +173,17 @@ extension ExchangeState {
     private mutating func failed(_ failure: FailureInfo) -> Reaction {
         switch step {
         case .routing, .gathering: return routeAgain(after: nil)
-        case .loading: return routeAgain(after: failure.ending(wasReused: false))
-        case .connecting: return routeAgain(after: failure.ending(wasReused: false), .wait)
+        case .loading: return routeAgain(after: failure.ending)
+        case .connecting: return routeAgain(after: failure.ending, .wait)
         case .requesting(let upstream), .discarding(let upstream, _):
             return routeAgain(
-                after: failure.ending(wasReused: upstreamWasReused), .upstream(upstream))
+                after: failure.ending, wasReused: upstreamWasReused, .upstream(upstream))
         case .responding(let upstream):
             guard failure.headWithdrawn else { return end(cut: true) }
             return routeAgain(after: nil, .upstream(upstream))
         case .serving:
             guard failure.headWithdrawn else { return end(cut: true) }
-            return routeAgain(after: failure.ending(wasReused: false))
+            return routeAgain(after: failure.ending)
         case .finishing:
             guard failure.headWithdrawn else { return end(cut: true) }
             return routeAgain(after: nil)
@@ -194,10 +194,11 @@ extension ExchangeState {
 
     /// Back to routing: the request is sent again, or the failure is reported.
     private mutating func routeAgain(
-        after ending: RetryDecision.Ending?, _ release: Release = .nothing
+        after ending: RetryDecision.Ending?, wasReused: Bool = false, _ release: Release = .nothing
     ) -> Reaction {
         step = .routing
-        let policy = RetryDecision(isIdempotent: isIdempotent, content: content, reasons: retries)
+        let policy = RetryDecision(
+            isIdempotent: isIdempotent, wasReused: wasReused, content: content, reasons: retries)
         if let reason = ending.flatMap(policy.reason(after:)) {
             retries.insert(reason)
             return Reaction(release: release, next: .forwardAgain(reason))
@@ -300,19 +301,6 @@ extension ExchangeState {
         }
         step = .ended
         return Reaction(release: release, next: .end(cut: cut))
-    }
-}
-
-extension ExchangeState.FailureInfo {
-    /// How the attempt ended, if it may be repeated after that.
-    fileprivate func ending(wasReused: Bool) -> RetryDecision.Ending? {
-        switch cause {
-        case .connectionDied(let responseStarted):
-            .connectionDied(wasReused: wasReused, responseStarted: responseStarted)
-        case .superseded: .superseded
-        case .storedBodyUnreadable: .storedBodyUnreadable
-        case .other: nil
-        }
     }
 }
 

@@ -102,26 +102,8 @@ struct ExchangeState<Upstream> {
 
     /// A failure.
     struct FailureInfo: Equatable {
-        enum Cause: Equatable, CaseIterable {
-            /// The server's connection ended, before or within the response.
-            case connectionDied(responseStarted: Bool)
-            /// A reload gave the origin another policy while a connection was waited for.
-            case superseded
-            /// The stored response cannot be read.
-            case storedBodyUnreadable
-            /// Anything else: sending the request again does not help.
-            case other
-
-            static var allCases: [Cause] {
-                [
-                    .connectionDied(responseStarted: false),
-                    .connectionDied(responseStarted: true),
-                    .superseded, .storedBodyUnreadable, .other,
-                ]
-            }
-        }
-
-        var cause: Cause
+        /// How the attempt ended; `nil` if sending the request again does not help.
+        var ending: RetryDecision.Ending?
         /// Whether a queued head was withdrawn: the client has seen nothing of it.
         var headWithdrawn = false
     }

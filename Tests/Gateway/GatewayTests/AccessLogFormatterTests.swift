@@ -1,6 +1,7 @@
 import Foundation
 import HTTPCore
 import PinfoldMetrics
+import PinfoldTLS
 import Testing
 
 @testable import Gateway
@@ -104,6 +105,14 @@ struct AccessLogFormatterTests {
         let anonymous = ClientSession(version: .tls10, cipherSuite: "AES", subject: nil)
         let other = line(.json, LoggedRequest(), session: anonymous) { $0.clientTLS = .tls10 }
         #expect(other.contains(#""client_tls":"TLSv1.0","client_cipher":"AES"}"#))
+    }
+
+    @Test func `a JSON line has a server's TLS version, clear text has none`() {
+        for version in TLSVersion.allCases {
+            let text = line(.json, LoggedRequest()) { $0.upstreamTLS = version }
+            #expect(text.contains(#""upstream_tls":"TLSv\#(version.text)""#))
+        }
+        #expect(!line(.json, LoggedRequest()).contains("upstream_tls"))
     }
 
     @Test func `a combined line is what Apache would write`() {

@@ -134,8 +134,13 @@ extension Exchange {
         }
     }
 
+    /// The response is complete: it is stored if it was to be.
+    @inline(__always)
     func finishStore() {
-        guard storing.ticket != nil, let ticket = storing.takeTicket() else { return }
+        if storing.ticket != nil, let ticket = storing.takeTicket() { finish(ticket) }
+    }
+
+    private func finish(_ ticket: StoreTicket) {
         switch ticket.finish() {
         case .stored, .storedOnDisk:
             environment.metrics.add(.cacheStores)

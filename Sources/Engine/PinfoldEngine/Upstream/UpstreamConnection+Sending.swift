@@ -161,6 +161,7 @@ extension UpstreamConnection: UpstreamStream {
     }
 
     /// Everything queued has been handed to the kernel.
+    @inline(__always)
     private func drained() {
         switch http.phase {
         case .finishing: environment.loop.requeue(self)

@@ -132,7 +132,9 @@ public struct JSONParser: ~Copyable {
                     at &+= 1
                     isInObject = try end(.objectEnd)
                 } else {
-                    open.last.pointee.elements &+= 1
+                    // In two steps, or the compiler fails with the thread sanitizer (Swift 6.3).
+                    let array = open.last
+                    array.pointee.elements &+= 1
                     if next == UInt8(ascii: ",") {
                         at = text.skippingSpace(from: at &+ 1)
                         continue nextValue

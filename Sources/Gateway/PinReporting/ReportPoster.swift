@@ -30,7 +30,7 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
     private static let interimResponses = 16
     /// The fields besides Host and Content-Length.
     private static let fields: StaticString =
-        "User-Agent: pinfold\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        "User-Agent: pinfold\r\nContent-Type: application/json\r\n"
 
     private let environment: Environment
     private let destination: ReportDestination
@@ -39,6 +39,11 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
     private var completion: ((PostResult) -> Void)?
     private var upstream: (any UpstreamStream)?
     private var interim = 0
+    /// Whether all of the request has been written. A connection on which writing fails drops the
+    /// rest, and does not say so.
+    private var isSent = false
+    /// Whether it was accepted before all of it was sent: the rest follows (RFC 9110 §7.5).
+    private var isAccepted = false
     var response = ResponseHead()
     /// A report may arrive twice.
     var mayBeRepeated: Bool { true }
@@ -97,7 +102,7 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
         guard sendHead(on: upstream) else { return fail("its URL is too long", answered: false) }
         let content = environment.loop.buffers.holding(body)
         upstream.send(content.readable, owner: content)
-        _ = upstream.finish(trailers: nil)
+        isSent = upstream.finish(trailers: nil)
     }
 
     private func sendHead(on upstream: any UpstreamStream) -> Bool {
@@ -115,7 +120,10 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
             upgrade: [])
     }
 
-    func upstreamDrained() {}
+    func upstreamDrained() {
+        isSent = true
+        if isAccepted { end(.delivered) }
+    }
 
     // MARK: The answer
 
@@ -126,7 +134,7 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
         var retryAfter: Int64?
     }
 
-    /// The final head decides; the content is not read.
+    /// The final head decides; the content means nothing.
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         guard !response.isInterim else {
             interim += 1
@@ -139,14 +147,20 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
                 Array(head[Int(field.value.start)..<Int(field.value.end)]),
                 now: environment.wallSeconds)
         }
-        end(Self.result(answer))
+        let result = Self.result(answer)
+        if result == .delivered, !isSent { isAccepted = true } else { end(result) }
     }
 
     func upstreamHeadWithoutBody() {}
 
     func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
 
-    func upstreamEnded(trailers: TrailerSection?) {}
+    /// The server accepted the report, and takes no more of it: it has closed the connection, or
+    /// is about to.
+    func upstreamEnded(trailers: TrailerSection?) {
+        upstream = nil
+        fail(Self.cutOff, answered: true)
+    }
 
     /// 2xx means delivered. 4xx means never, except 408, 425 and 429. Everything else, including
     /// redirects, which are not followed, means not now.
@@ -171,20 +185,21 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
     // MARK: Failures
 
     override func deadlineReached() {
-        guard let upstream else { return fail(Self.slowHandshake, answered: false) }
-        let isSent = upstream.requestIsSent
-        fail(
-            isSent ? "it did not answer in time" : "it accepted the report too slowly",
-            answered: isSent)
+        guard upstream != nil else { return fail(Self.slowHandshake, answered: false) }
+        let text = isSent ? "it did not answer in time" : "it accepted the report too slowly"
+        fail(text, answered: isSent || isAccepted)
     }
 
     func upstreamFailed(_ failure: StreamError) {
         // A server that is lost over one report must not delay the ones after it.
         let isLost = upstream != nil
         upstream = nil
-        fail(Self.text(failure, destination.origin.host), answered: isLost)
+        let text = isAccepted ? Self.cutOff : Self.text(failure, destination.origin.host)
+        fail(text, answered: isLost)
     }
 
+    /// The server has a report that is not whole, whatever it answered.
+    private static let cutOff = "it did not take all of the report"
     private static let slowHandshake = "TLS: the handshake did not complete in time"
 
     /// What is logged about a connection that failed.

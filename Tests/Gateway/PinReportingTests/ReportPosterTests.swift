@@ -67,7 +67,7 @@ struct ReportPosterTests {
         let expected =
             "POST /pins?a=b HTTP/1.1\r\nHost: 127.0.0.1:\(deliveries.server.port)\r\n"
             + "User-Agent: pinfold\r\nContent-Type: application/json\r\n"
-            + "Connection: close\r\nContent-Length: 2\r\n\r\n{}"
+            + "Content-Length: 2\r\n\r\n{}"
         #expect(peer.text == expected)
         #expect(deliveries.results.isEmpty)
         peer.send("HTTP/1.1 204 No Content\r\n\r\n")
@@ -123,6 +123,90 @@ struct ReportPosterTests {
         #expect(deliveries.areOver)
     }
 
+    // MARK: An answer that comes early
+
+    /// A report of which the server has read one byte, and which is longer than sockets take.
+    private func longReport() throws -> (poster: ReportPoster, peer: Peer) {
+        let poster = deliveries.begin(body: String(repeating: "x", count: Self.longBytes))
+        let peer = try deliveries.peer(of: deliveries.server)
+        deliveries.turn(until: "it begins") { peer.read(atMost: 1).count > 0 }
+        return (poster, peer)
+    }
+
+    private static let longBytes = 32 << 20
+
+    /// RFC 9110 §7.5.
+    @Test(arguments: [
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ])
+    func `is sent to its end, even if it was accepted before`(_ answer: String) throws {
+        let (poster, peer) = try longReport()
+        deliveries.deliver(answer, from: peer)
+        deliveries.settle()
+        #expect(deliveries.results.isEmpty)
+        deliveries.turn(until: "it ends") {
+            peer.read()
+            return !deliveries.results.isEmpty
+        }
+        #expect(deliveries.results == [.delivered])
+        deliveries.turn(until: "it is closed") { peer.hasEnded }
+        #expect(peer.end == .closed)
+        let content = peer.text.firstRange(of: "\r\n\r\n").map { peer.text[$0.upperBound...] }
+        #expect(content?.utf8.count == Self.longBytes)
+        #expect(poster.token == .none)
+        #expect(deliveries.areOver)
+    }
+
+    /// How a server goes on that has accepted a report of which it has read one byte.
+    enum Ending: CaseIterable {
+        case saysClose, finishes, resets, breaksOff, waits, ends
+    }
+
+    @Test(arguments: Ending.allCases)
+    func `is not delivered if the server accepts it and does not take all of it`(
+        _ ending: Ending
+    ) throws {
+        let (poster, peer) = try longReport()
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: \(ending == .breaksOff ? 1 : 0)\r\n"
+        deliveries.deliver(
+            head + (ending == .saysClose ? "Connection: close\r\n\r\n" : "\r\n"), from: peer)
+        var expected = PostResult.failed(
+            "it did not take all of the report", answered: true, retryAfter: nil)
+        switch ending {
+        case .saysClose: break
+        case .finishes, .breaksOff: peer.finishSending()
+        case .resets: peer.reset()
+        case .waits:
+            poster.deadlineReached()
+            expected = .failed(
+                "it accepted the report too slowly", answered: true, retryAfter: nil)
+        case .ends:
+            poster.cancel()
+            expected = .interrupted
+        }
+        deliveries.turn(until: "it ends") { !deliveries.results.isEmpty }
+        #expect(deliveries.results == [expected])
+        #expect(poster.token == .none)
+        #expect(deliveries.areOver)
+    }
+
+    /// The answer is read although what was still to be sent has been given up by then.
+    @Test func `is not delivered if its server had gone when it answered`() throws {
+        let (_, peer) = try longReport()
+        peer.send("HTTP/1.1 204 No Content\r\n\r\n")
+        peer.reset()
+        deliveries.turn(until: "it ends") { !deliveries.results.isEmpty }
+        guard case .failed(_, answered: true, _)? = deliveries.results.first else {
+            Issue.record("\(deliveries.results)")
+            return
+        }
+        #expect(deliveries.areOver)
+    }
+
+    // MARK: Failures
+
     @Test(arguments: ["", "HTTP/1.1 204 No", hint])
     func `has failed if the server closes without an answer`(_ sent: String) throws {
         _ = deliveries.begin()
@@ -175,17 +259,22 @@ struct ReportPosterTests {
 
     @Test func `has a limited time for the handshake`() throws {
         let poster = deliveries.begin(.https)
+        #expect(poster.deadline == deliveries.loop.now + 15_000)
         poster.deadlineReached()
         #expect(failure == "TLS: the handshake did not complete in time")
         poster.deadlineReached()
         #expect(deliveries.results.count == 1)
     }
 
-    @Test(arguments: [2, 32 << 20])
+    @Test(arguments: [2, longBytes])
     func `has a limited time for the upload and the answer`(_ bytes: Int) throws {
         let poster = deliveries.begin(body: String(repeating: "x", count: bytes))
+        let deadline = poster.deadline
+        #expect(deadline == deliveries.loop.now + 15_000)
         let peer = try deliveries.peer(of: deliveries.server)
         deliveries.turn(until: "it begins") { peer.read(atMost: 1).count > 0 }
+        // What has been done so far prolongs nothing.
+        #expect(poster.deadline == deadline)
         poster.deadlineReached()
         let isSent = bytes == 2
         let text = isSent ? "it did not answer in time" : "it accepted the report too slowly"
@@ -202,6 +291,35 @@ struct ReportPosterTests {
         #expect(deliveries.results == [.interrupted])
         #expect(poster.token == .none)
         if let peer { #expect(peer.hasEnded) }
+        if !isConnected {
+            // The pool completes the connection, on which nothing is sent.
+            let unused = try deliveries.peer(of: deliveries.server)
+            deliveries.settle()
+            deliveries.environment.closeConnections()
+            #expect(unused.hasEnded && unused.text.isEmpty)
+        }
+        #expect(deliveries.areOver)
+    }
+
+    @Test func `has a connection, a result and an end of its own`() throws {
+        let posters = [deliveries.begin(body: "[1]"), deliveries.begin(body: "[2]")]
+        var peers: [Peer] = []
+        for _ in posters { peers.append(try deliveries.peer(of: deliveries.server)) }
+        deliveries.turn(until: "both arrive") {
+            peers.allSatisfy { $0.read().hasSuffix("]") }
+        }
+        peers.sort { $0.text < $1.text }
+        #expect(peers.map { $0.text.suffix(3) } == ["[1]", "[2]"])
+        peers[1].send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        deliveries.turn(until: "the second ends") { peers[1].hasEnded }
+        #expect(deliveries.results == [.rejected(status: 404)])
+        #expect(posters[1].token == .none && posters[0].token != .none)
+        posters[1].cancel()
+        #expect(!peers[0].hasEnded)
+        peers[0].send("HTTP/1.1 204 No Content\r\n\r\n")
+        deliveries.turn(until: "the first ends") { peers[0].hasEnded }
+        #expect(deliveries.results == [.rejected(status: 404), .delivered])
+        #expect(deliveries.areOver)
     }
 
     @Test func `has its failure explained`() throws {

@@ -1,4 +1,5 @@
 import HTTPCore
+import TestSupport
 import Testing
 
 /// A client and a server that are joined by what one of them has sent and the other has not read.
@@ -19,16 +20,18 @@ private struct Pair {
     var server = HTTP1Connection(.server, isOpen: true)
     var up: [Sent] = []
     var down: [Answered] = []
-    var random: SystematicGenerator
+    var random: SeededRandom
     /// How many exchanges the client has completed on the connection.
     var exchanges = 0
+    /// In which phases the client has seen the server end the connection.
+    var ends: Set<HTTP1Connection.Phase> = []
     /// What went wrong.
     var violation: String?
 
-    init(seed: UInt64) { random = SystematicGenerator(state: seed) }
+    init(seed: UInt64) { random = SeededRandom(seed: seed) }
 
     private mutating func chance(_ times: Int, in all: Int = 4) -> Bool {
-        Int.random(in: 0..<all, using: &random) < times
+        random.below(all) < times
     }
 
     /// Passes an event on which is never illegal, whatever the other side does.
@@ -42,7 +45,7 @@ private struct Pair {
     }
 
     mutating func step() {
-        switch Int.random(in: 0..<4, using: &random) {
+        switch random.below(4) {
         case 0: clientActs()
         case 1: serverReads()
         case 2: serverActs()
@@ -100,6 +103,7 @@ private struct Pair {
         guard client.isOpen, !down.isEmpty else { return }
         let next = down.removeFirst()
         if case .fin = next {
+            ends.insert(client.phase)
             conclude(pass(.inputEnded(completing: false), to: \.client))
             if [.answered, .finishing].contains(client.phase) { settle() }
             return
@@ -175,22 +179,17 @@ private struct Pair {
             case .nothing, .illegal, .finishRequest, .close, .reset, .abandon, .refuse:
                 violation = "after a response"
             }
+        // What the client has sent by then is lost.
+        case .idle where chance(1, in: 64):
+            guard pass(.drain(hasInput: false), to: \.server) == .close else {
+                violation = "an idle connection goes on"
+                return
+            }
+            _ = pass(.closed, to: \.server)
+            down.append(.fin)
         case .opening, .idle, .starting, .answered, .finishing, .lingering, .detached, .closed:
             break
         }
-    }
-}
-
-/// Numbers that depend on nothing but the seed (SplitMix64).
-private struct SystematicGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
 
@@ -198,12 +197,15 @@ private struct SystematicGenerator: RandomNumberGenerator {
 struct HTTP1ConnectionPairTests {
     @Test func `agree on where each message ends, in whatever order they act`() {
         var longest = 0
+        var ends: Set<HTTP1Connection.Phase> = []
         for seed in 0..<1000 as Range<UInt64> {
             var pair = Pair(seed: seed)
             for _ in 0..<400 where pair.violation == nil { pair.step() }
             #expect(pair.violation == nil, "seed \(seed)")
             longest = max(longest, pair.exchanges)
+            ends.formUnion(pair.ends)
         }
         #expect(longest > 5, "connections are used again")
+        #expect(ends == [.idle, .requesting, .awaiting])
     }
 }

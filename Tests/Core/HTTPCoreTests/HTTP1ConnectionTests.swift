@@ -116,7 +116,46 @@ struct HTTP1ConnectionTests {
         }
     }
 
+    @Test func `a message is framed as its own head says, whatever preceded it`() {
+        Table.each(["requestHead", "refused"]) {
+            guard $0.reaction != .illegal, [.idle, .starting].contains($0.state.phase) else {
+                return
+            }
+            var (framing, version) = (HTTP1Connection.SentFraming.counted, HTTPVersion.http11)
+            if case .requestHead(let request) = $0.event {
+                framing = request.isChunked ? .chunked : .counted
+                version = request.version
+            }
+            expect($0, $0.next.sentFraming == framing && $0.next.version == version)
+        }
+    }
+
     // MARK: The request and its response
+
+    @Test func `content that is queued is not held back any more`() {
+        Table.each(["contentQueued"]) {
+            guard $0.reaction != .illegal else { return }
+            expect($0, $0.next.facts == $0.state.facts.subtracting(.holdsBack))
+        }
+    }
+
+    @Test func `it is known that the peer has finished`() {
+        Table.each(["peerFinished", "inputEnded"]) {
+            expect($0, $0.reaction == .illegal || $0.next.peerHasFinished)
+        }
+    }
+
+    @Test func `one empty line may follow each interim response, and nothing else`() {
+        Table.each(["interimHead", "emptyLinePassed", "responseHead", "headBegan"]) {
+            guard $0.reaction != .illegal else { return }
+            var mayFollow = false
+            if case .interimHead(let persists) = $0.event {
+                mayFollow = true
+                expect($0, $0.next.persists == ($0.state.persists && persists))
+            }
+            expect($0, $0.next.emptyLineMayFollow == mayFollow)
+        }
+    }
 
     @Test func `another protocol follows only on a request that may switch`() {
         Table.each(["detached"]) {
@@ -193,6 +232,13 @@ struct HTTP1ConnectionTests {
             let isComplete = $0.event == .inputEnded(completing: true)
             expect($0, $0.reaction == (isComplete ? .nothing : .abandon))
             expect($0, !$0.next.persists)
+        }
+    }
+
+    @Test func `a server that ends after its response is sent no other request`() {
+        Table.each(["inputEnded"]) {
+            guard $0.state.role == .client, $0.state.responsePart == .ended else { return }
+            expect($0, $0.reaction == .illegal || !$0.next.persists)
         }
     }
 

@@ -149,6 +149,17 @@ struct ClientConnectionTests {
         #expect(client.text.hasPrefix("HTTP/1.1 400 "))
     }
 
+    /// Clients show no more of the answer than that.
+    @Test(arguments: ["", "\r\n"])
+    func `answers a CONNECT that cannot be read with the reason in the status line`(
+        _ before: String
+    ) throws {
+        let client = try still.client()
+        client.send("\(before)CONNECT a.test:1 HTTP/1.1\r\nBad Name: x\r\n\r\n")
+        still.turn(until: "it is answered") { client.read().contains("\r\n\r\n") }
+        #expect(client.text.hasPrefix("HTTP/1.1 400 bad-field-name-byte\r\n"))
+    }
+
     @Test func `answers a client that has finished sending`() throws {
         let (client, peer) = try forward(server.request())
         client.finishSending()

@@ -44,8 +44,8 @@ package final class Environment {
     /// Whether decisions (debug) and events of connections (trace) are logged.
     package private(set) var debugs = false
     package private(set) var traces = false
-    /// Whether an event that is impossible in the state of its exchange ends the program in a debug
-    /// build; a test of what happens otherwise sets it to false.
+    /// Whether an event that is impossible in the state of its exchange or connection ends the
+    /// program in a debug build; a test of what happens otherwise sets it to false.
     var trapsOnIllegalEvents = true
     let pipes = PipePool()
     /// Memory for the key of the request being looked up, valid until the next lookup.

@@ -124,6 +124,8 @@ final class ReportDelivery {
                 state.unkept -= 1
                 state.inMemory = inMemory
             }
+            // The disk may be slow, and each report waits for it.
+            if !areLast { loop.turn() }
         }
         withdraw(unwanted)
         publish()

@@ -13,17 +13,20 @@ final class ReporterLoop {
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
     }
 
-    /// Runs turns until there is something else to do.
+    /// Runs turns until there is something else to do, which may have been said before.
     ///
     /// - Parameter end: the latest time, in milliseconds of the monotonic clock.
     func run(until end: Int64) {
-        isWoken = false
         repeat {
-            let remaining = max(1, end - Clock.monotonicMilliseconds())
+            let remaining = isWoken ? 0 : max(1, end - Clock.monotonicMilliseconds())
             loop.turn(waitingAtMost: Int32(clamping: remaining))
         } while !isWoken && Clock.monotonicMilliseconds() < end
+        isWoken = false
     }
 
-    /// Ends ``run(until:)`` after the current turn, from within it.
+    /// Lets the deliveries proceed between two pieces of other work.
+    func turn() { loop.turn(waitingAtMost: 0) }
+
+    /// Ends ``run(until:)`` after the current turn, or after the first one.
     func wake() { isWoken = true }
 }

@@ -128,5 +128,6 @@ struct HandshakeProbeTests {
         begun.probe.cancel()
         #expect(begun.isOver)
         #expect(begun.findings.isEmpty)
+        #expect((server.accept() != nil) == isConnected)
     }
 }

@@ -17,7 +17,7 @@ struct InterceptionPolicyTests {
         authority = try Self.makeAuthority()
     }
 
-    private static func makeAuthority() throws -> InterceptionAuthority {
+    static func makeAuthority() throws -> InterceptionAuthority {
         let now = Clock.coarseWallSeconds()
         let files = try CertificateAuthority.make(
             AuthorityProfile(

@@ -51,12 +51,34 @@ struct ReasonTests {
         }
     }
 
-    @Test func `reasons of TLS are the tokens of its errors`() {
-        for error in EveryExchangeError.tlsErrors {
-            var token = error.kind.rawValue
-            if case .trust(let failure) = error { token = failure.token }
-            #expect(error.reason.token == "tls-\(token)")
+    /// The tokens of ``EveryExchangeError/tlsErrors``, but for those of rules and of revocation.
+    private static let tlsTokens = [
+        "host-mismatch", "certificate-expired", "certificate-not-yet-valid", "self-signed",
+        "untrusted-root", "incomplete-chain", "bad-signature", "wrong-purpose",
+        "weak-cryptography", "constraint-violated", "malformed-certificate", "no-certificate",
+        "invalid-chain", "no-pin-matches", "pinset-without-pins", "invalid-policy",
+        "pinset-expired", "certificate-transparency", "alert-received",
+        "client-certificate-required", "client-certificate-rejected", "version-refused",
+        "not-tls", "not-tls", "unanswered", "unanswered", "truncated", "transport-error",
+        "protocol-violation", "too-many-messages", "unauthenticated", "resources",
+    ]
+
+    /// They are in the dashboards and scripts of operators, so none may change.
+    @Test func `every error of TLS has its token, and the page has all of them`() throws {
+        let errors = EveryExchangeError.tlsErrors.filter {
+            guard case .trust(let failure) = $0, case .chain(let chain) = failure.reason else {
+                return true
+            }
+            return switch chain {
+            case .rule, .revocation: false
+            default: true
+            }
         }
+        let tokens = Self.tlsTokens.map { "tls-\($0)" }
+        #expect(errors.map(\.reason.token) == tokens)
+        let page = try Checkout.page("Reasons")
+        for token in tokens + ["tls-timeout"] { #expect(page.contains("| `\(token)` |")) }
+        #expect(ExchangeError.tlsTimeout.reason.token == "tls-timeout")
     }
 
     @Test func `a token is explained`() throws {

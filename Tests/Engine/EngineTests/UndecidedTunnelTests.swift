@@ -2,6 +2,7 @@ import CLinux
 import EngineTestSupport
 import EventLoop
 import HTTPCore
+import PinfoldTLS
 import Testing
 
 @testable import PinfoldEngine
@@ -19,12 +20,17 @@ struct UndecidedTunnelTests {
         private(set) var closings = 0
         private(set) var passed: (client: DownstreamHandover, server: Transport)?
 
-        /// - Parameter settings: the configuration.
+        static let loopback = "access: { destinations: { allow: [127.0.0.0/8] } }"
+
+        /// - Parameters:
+        ///   - settings: the configuration.
+        ///   - policy: replaces that of the configuration.
         init(
-            _ settings: String = "access: { destinations: { allow: [127.0.0.0/8] } }",
+            _ settings: String = loopback, under policy: PolicySnapshot? = nil,
             listens: Bool = true
         ) throws {
             still = try StillEngine(settings)
+            if let policy { still.environment.adopt(policy) }
             server = try ScriptedServer(listens: listens)
             let near: Int32
             (near, client) = try Peer.pair()
@@ -118,9 +124,37 @@ struct UndecidedTunnelTests {
         #expect(try !begun.still.peer(of: begun.server).hasEnded)
     }
 
-    @Test func `is closed if a reload ends the interception before the client speaks TLS`() throws {
-        let begun = try Begun()
+    /// A policy by which every tunnel is intercepted.
+    private func intercepting() throws -> PolicySnapshot {
+        var configuration = try testConfiguration(Begun.loopback)
+        configuration.interception.authority = try InterceptionPolicyTests.makeAuthority()
+        configuration.interception.byDefault = .always
+        return try PolicySnapshot(
+            configuration, generation: 2, following: nil, sessions: TLSSessionCache(),
+            issuer: try CertificateIssuer(), labels: RouteLabels()
+        ) { EntryReachability(label: $0) }
+    }
+
+    @Test(arguments: [false, true])
+    func `is closed if a reload ends the interception before the client speaks TLS`(
+        _ isReloaded: Bool
+    ) throws {
+        let begun = try Begun(under: try intercepting())
+        begun.isAnswered()
+        if isReloaded {
+            let changed = try testConfiguration(Begun.loopback)
+            begun.still.environment.adopt(try testPolicy(changed, generation: 3))
+        }
         begun.client.send("\u{16}\u{3}\u{1}")
+        guard isReloaded else {
+            begun.still.turn(until: "the server is verified") {
+                begun.tunnel.opening is OriginVerification
+            }
+            #expect(begun.outcomes.isEmpty)
+            begun.tunnel.cut()
+            #expect(begun.outcomes == ["ended"])
+            return
+        }
         #expect(begun.hasEnded("superseded"))
         #expect(begun.client.hasEnded)
     }

@@ -226,6 +226,19 @@ struct ServiceFamiliesTests {
         #expect(found() == expected)
     }
 
+    /// Those that only grow; the others are gauges.
+    private static let counters: Set<String> = [
+        "pinfold_cache_evictions", "pinfold_cache_store_dropped",
+        "pinfold_cache_damaged_entries", "pinfold_cache_disk_writes",
+        "pinfold_cache_disk_evictions", "pinfold_cache_disk_restarts",
+        "pinfold_access_log_lines", "pinfold_access_log_dropped_lines", "pinfold_log_lines",
+        "pinfold_log_dropped_lines", "pinfold_log_suppressed_lines",
+        "pinfold_interception_certificates_issued",
+        "pinfold_interception_certificate_requests", "pinfold_pin_reports",
+        "pinfold_activity_transitions", "pinfold_host_reachability_transitions",
+        "pinfold_config_file_refusals", "process_cpu_seconds",
+    ]
+
     /// Of every family that there can be.
     @Test func `names are distinct and end in their unit, and counters say nothing more`() {
         var service = ServiceMetrics()
@@ -243,6 +256,11 @@ struct ServiceFamiliesTests {
         service.addProcess(process)
         let names = service.families.map { "\($0.name)" }
         #expect(Set(names).count == names.count)
+        let kinds = Dictionary(grouping: service.families, by: \.kind)
+            .mapValues { Set($0.map { "\($0.name)" }) }
+        #expect(kinds[.counter] == Self.counters)
+        #expect(kinds[.info] == ["pinfold_build"])
+        #expect(kinds[.gauge] == Set(names).subtracting(Self.counters.union(["pinfold_build"])))
         for family in service.families {
             let name = "\(family.name)"
             for unit in ["bytes", "seconds"] {

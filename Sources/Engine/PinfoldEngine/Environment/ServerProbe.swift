@@ -34,7 +34,8 @@ package enum ServerProbeError: Error, CustomStringConvertible {
         }
     }
 
-    fileprivate init(_ failure: StreamError, _ peer: BoundAuthority) {
+    /// Why the connection to `peer` failed.
+    init(_ failure: StreamError, _ peer: BoundAuthority) {
         switch failure.error {
         case .nameNotResolved(let error): self = .notResolved(peer, error)
         case .tlsFailed(let error): self = .noCertificate(peer, error)

@@ -1,5 +1,6 @@
 import EngineTestSupport
 import EventLoop
+import PinfoldConfiguration
 import Testing
 
 @testable import PinfoldEngine
@@ -84,6 +85,25 @@ struct UpstreamPoolTests {
         still.turn(until: "it is closed") { peer.hasEnded }
         #expect(still.counts(try still.origin(server)) == PoolCounts())
         #expect(first.events == [.ready, .head(204), .ended(trailers: nil)])
+    }
+
+    /// They and their origin refer to each other, and would keep the environment in memory.
+    @Test func `closes idle connections of an origin in no table with the environment`() throws {
+        let still = try StillEngine.reachingLoopback()
+        let origin = Origin(
+            named: UpstreamOrigin(scheme: .http, host: server.host, port: server.port),
+            context: TestIdentity.client, policy: still.environment.policy)
+        let consumer = ScriptedConsumer()
+        consumer.environment = still.environment
+        still.environment.upstreams.acquire(origin, for: consumer, fresh: false)
+        let peer = try still.peer(of: server)
+        still.turn(until: "the request arrives") { !peer.read().isEmpty }
+        still.answer(consumer, from: peer)
+        #expect(origin.idle.count == 1)
+        still.environment.closeConnections()
+        #expect(peer.hasEnded)
+        #expect(origin.idle.isEmpty)
+        #expect(still.counts(origin) == PoolCounts())
     }
 
     @Test func `refuses a connection whose server has sent data before a request`() throws {

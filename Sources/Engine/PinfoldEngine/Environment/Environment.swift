@@ -268,7 +268,11 @@ protocol EnvironmentPart: EventHandler {
 }
 
 extension PooledConnection {
-    func closeWithEnvironment() { close() }
+    /// An idle one and its origin refer to each other, and not every origin is in the table.
+    func closeWithEnvironment() {
+        guard isIdle, let pool = environment.pool else { return close() }
+        pool.discardIdle(self, .draining)
+    }
 }
 
 extension ConnectOperation: EnvironmentPart {

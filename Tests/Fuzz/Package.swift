@@ -23,7 +23,11 @@ let package = Package(
             name: "CRE2", cxxSettings: [.unsafeFlags(instrumented)],
             linkerSettings: [.linkedLibrary("re2")]),
         .target(
-            name: "CImages", cSettings: [.unsafeFlags(instrumented)],
+            name: "CImages",
+            cSettings: [
+                .unsafeFlags(instrumented),
+                .define("FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION"),
+            ],
             linkerSettings: [
                 .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
                 .linkedLibrary("webpdemux"),

@@ -73,9 +73,9 @@ public final class CacheStore: Sendable {
     /// which variants. No I/O, and equally fast whatever the number and size of the variants.
     /// - Parameter varyKey: returns the request's key for the names that a stored response
     ///   nominates (`VaryKey.init(names:for:in:)`); called once for each different list of names.
-    public func diskVariants(
+    public func levelVariants(
         _ key: CacheKeyView, _ varyKey: ([UInt8]) -> VaryKey?
-    ) -> DiskVariants {
+    ) -> LevelVariants {
         guard var names = levels.first?.varyNames(key) else { return .none }
         if levels.count > 1 { for level in levels.dropFirst() { names += level.varyNames(key) } }
         guard !names.isEmpty else { return .none }
@@ -91,7 +91,7 @@ public final class CacheStore: Sendable {
     /// memory tier.
     ///
     /// - Parameters:
-    ///   - variants: which of them, as returned by `diskVariants`; `nil` for all.
+    ///   - variants: which of them, as returned by `levelVariants`; `nil` for all.
     ///   - policy: the policy for the metadata of the stored heads.
     ///   - wakes: `false` if the caller will soon call ``wakeReaders()``, once for all its
     ///     requests.
@@ -116,7 +116,7 @@ public final class CacheStore: Sendable {
     /// - Parameter index: 0 ..< `body.chunkCount`.
     /// - Returns: `false` if too many reads are waiting; `completion` will not be called.
     public func readChunk(
-        _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
+        _ body: LevelBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool {
         body.source.readChunk(body, index, completion: completion)
     }

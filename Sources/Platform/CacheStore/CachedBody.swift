@@ -10,8 +10,8 @@ public enum CachedBody: Sendable {
     case file(MemoryFile)
     /// In the heap: all memory files were in use.
     case heap(HeapBody)
-    /// On disk: read it with `CacheStore.readChunk`.
-    case disk(DiskBody)
+    /// In a level below memory: read it with `CacheStore.readChunk`.
+    case disk(LevelBody)
 }
 
 /// A view into the allocation of the `CachedResponse` that it came from, valid while that lives.
@@ -139,7 +139,7 @@ public final class HeapBody: @unchecked Sendable {
 /// A body in a level below memory, in chunks. While it is held its chunks stay readable, even if
 /// the entry is replaced, invalidated or evicted in the meantime: a download in progress is not cut
 /// off.
-public final class DiskBody: Sendable {
+public final class LevelBody: Sendable {
     /// Its level's number for it.
     package let id: Int64
     /// The number of bytes of the body.

@@ -124,8 +124,8 @@ public final class CachedResponse: @unchecked Sendable {
             body: storage, chunkBytes: chunkBytes)
     }
 
-    /// The same response with its body only on disk; `nil` if there is no memory.
-    func onDisk(_ body: DiskBody) -> CachedResponse? {
+    /// The same response with its body only in a level below memory; `nil` if there is no memory.
+    func onDisk(_ body: LevelBody) -> CachedResponse? {
         let made = ResponseBlock(key: key, head: head, bodyCapacity: 0, heap: block.heap)
         guard let block = made else { return nil }
         return CachedResponse(
@@ -159,5 +159,5 @@ enum BodyStorage: Sendable {
     case contiguous
     case file(MemoryFile)
     case heap(HeapBody)
-    case disk(DiskBody)
+    case disk(LevelBody)
 }

@@ -146,13 +146,28 @@ struct JSONParserTests {
 
     @Test func `without memory there is an error, and all that was taken is counted`() {
         let object = #"{"\u0061":["\n\n\n\n\n\n\n\n",1,[2]],"b":{"c":{"d":[]}}}"#
-        let text = Array("[\((0..<100).map { _ in object }.joined(separator: ","))]".utf8)
+        _ = leastMemory(for: "[\((0..<100).map { _ in object }.joined(separator: ","))]")
+    }
+
+    @Test func `the memory for sorting many names is counted`() {
+        // As long as one another, and with room for the same number of events and names.
+        let sizes = [1100, 2000].map { count in
+            let text = "{\((0..<count).map { "\"\($0)\":0" }.joined(separator: ","))}"
+            return leastMemory(
+                for: text + String(repeating: " ", count: 40_000 - text.utf8.count))
+        }
+        #expect(abs(sizes[1] - sizes[0] - 900 * MemoryLayout<UInt64>.size) <= 512)
+    }
+
+    /// In bytes, to the next 512; with less there is an error.
+    private func leastMemory(for text: String) -> Int {
         let refused = stride(from: 0, to: 200_000, by: 512).filter { memory in
-            guard let error = failure(text, memory: memory) else { return false }
+            guard let error = failure(Array(text.utf8), memory: memory) else { return false }
             #expect(error.reason == .outOfMemory)
             return true
         }
         #expect(refused.count > 10)
         #expect(refused == Array(stride(from: 0, to: refused.count * 512, by: 512)))
+        return refused.count * 512
     }
 }

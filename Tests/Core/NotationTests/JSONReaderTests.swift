@@ -41,6 +41,17 @@ struct JSONReaderTests {
         #expect(throws: JSONSyntaxError.self) { try read(text) }
     }
 
+    @Test(
+        arguments: [
+            ("", "there is no value", 1), (",", "there is no value", 1),
+            (" ]", "there is no value", 2), ("[", "the text ends where a value is expected", 2),
+            ("{\"a\":", "the text ends where a value is expected", 6),
+        ])
+    func `a missing value is told apart from an end`(text: String, words: String, place: Int) {
+        let error = #expect(throws: JSONSyntaxError.self) { try read(text) }
+        #expect(error?.text == words && error?.position == place)
+    }
+
     @Test func `bytes that are no UTF-8 are refused`() {
         #expect(throws: JSONSyntaxError.self) {
             try JSONReader.read([0x22, 0xFF, 0x22])

@@ -40,7 +40,7 @@ struct ExchangeReuseTests {
             (
                 "serving",
                 {
-                    let body = DiskBody(id: 1, count: 1, chunkBytes: 1, source: FullLevel())
+                    let body = LevelBody(id: 1, count: 1, chunkBytes: 1, source: FullLevel())
                     $0.serving.read(
                         with: StoredBodyReader(
                             exchange: $0, source: .disk(body), content: 0..<1))

@@ -91,7 +91,7 @@ struct RowWriterTests {
         let writer = RowWriter(store.disk)
         var pending: [DiskOperation] = []
         var (carriedOut, hasRoom, bodies) = (0, true, 0)
-        var reader: DiskBody?
+        var reader: LevelBody?
 
         /// Returns `false` if the process has ended.
         func write(atMost count: Int = .max) throws -> Bool {

@@ -17,9 +17,9 @@ struct VariantTests {
         return CacheStore(options: options).ready()
     }
 
-    private func onDisk(_ store: CacheStore, _ value: String?) -> DiskVariants {
+    private func onDisk(_ store: CacheStore, _ value: String?) -> LevelVariants {
         store.key("http://a/") { key in
-            store.diskVariants(key) { $0.isEmpty ? VaryKey.none : vary(value) }
+            store.levelVariants(key) { $0.isEmpty ? VaryKey.none : vary(value) }
         }
     }
 

@@ -46,7 +46,7 @@ extension CacheStore {
         guard near.isEmpty else { return near }
         let handover = Handover<LoadResult>()
         let isAsked = key(text) { key in
-            let below = diskVariants(key) { $0.isEmpty ? .none : vary(value) }
+            let below = levelVariants(key) { $0.isEmpty ? .none : vary(value) }
             guard case .candidates(let variants) = below else { return false }
             return load(key, variants, policy: .init()) { handover.give($0) }
         }

@@ -216,14 +216,14 @@ package final class RemoteLevel: CacheLevel {
     }
 
     /// A handle on a body that is kept apart.
-    private func body(_ id: Int64, count: Int) -> DiskBody {
+    private func body(_ id: Int64, count: Int) -> LevelBody {
         shared.withLock { $0.bodies[id, default: Use()].readers += 1 }
-        return DiskBody(
+        return LevelBody(
             id: id, count: UInt64(count), chunkBytes: Self.chunkBytes, source: self)
     }
 
     package func readChunk(
-        _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
+        _ body: LevelBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool {
         let isAccepted = shared.withLock { state in
             guard state.level == .ready else { return false }
@@ -383,7 +383,7 @@ package final class RemoteLevel: CacheLevel {
             self.bytes += bytes
         }
 
-        func finish() throws(StoreRefusalReason) -> DiskBody {
+        func finish() throws(StoreRefusalReason) -> LevelBody {
             guard level.hasRoom(for: bytes.count) else { throw .queueFull }
             let id = level.server.takeBodyNumber()
             self.id = id

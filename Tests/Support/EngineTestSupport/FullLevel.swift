@@ -5,7 +5,7 @@ package final class FullLevel: ChunkSource {
     package init() {}
 
     package func readChunk(
-        _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
+        _ body: LevelBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool { false }
 
     package func release(body id: Int64) {}

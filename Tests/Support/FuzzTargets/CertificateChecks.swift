@@ -187,7 +187,7 @@ private enum DERCheck {
         while let element = reader.next() {
             guard element.whole.startIndex == position,
                 element.contents.endIndex == element.whole.endIndex,
-                element.whole.elementsEqual(written(element))
+                element.whole.elementsEqual(DERBytes.element(element.tag, element.contents))
             else { throw FuzzCheckError("\(element.whole) is \(element)") }
             position = element.whole.endIndex
             if depth < 8 { try check(element.contents, depth: depth + 1) }
@@ -195,15 +195,5 @@ private enum DERCheck {
         guard reader.rest.startIndex == position, reader.rest.endIndex == bytes.endIndex else {
             throw FuzzCheckError("bytes were lost behind \(position)")
         }
-    }
-
-    private static func written(_ element: DERElement) -> [UInt8] {
-        let count = element.contents.count
-        var octets: [UInt8] = []
-        for shift in stride(from: 24, through: 0, by: -8) where count >> shift > 0 {
-            octets.append(UInt8(truncatingIfNeeded: count >> shift))
-        }
-        let length = count < 0x80 ? [UInt8(count)] : [0x80 | UInt8(octets.count)] + octets
-        return [element.tag] + length + element.contents
     }
 }

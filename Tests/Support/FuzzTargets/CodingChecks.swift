@@ -11,11 +11,22 @@ extension FuzzTarget {
         ]
         let codings = all[Int(bytes.first ?? 0) % all.count]
         let maximum = 1 << 16
+        let coded = Array(bytes.dropFirst())
+        let streamed = try Arrivals.read(coded) { ends in
+            StreamedContent(coded, ends, codings, maximum: maximum)
+        }
         let content: [UInt8]
         do throws(ContentCodingError) {
-            content = try ContentCodings.decode(
-                Array(bytes.dropFirst()), codings: codings, maximum: maximum)
-        } catch { return false }
+            content = try ContentCodings.decode(coded, codings: codings, maximum: maximum)
+        } catch {
+            guard streamed.isRefused || streamed.isTooLarge else {
+                throw FuzzCheckError("refused with \(error), but decoded as it arrives")
+            }
+            return false
+        }
+        guard content == streamed.content, !streamed.isRefused else {
+            throw FuzzCheckError("other content as it arrives: \(streamed)")
+        }
         guard content.count <= maximum else {
             throw FuzzCheckError("\(content.count) bytes came out")
         }
@@ -62,6 +73,35 @@ extension FuzzTarget {
                 try schema.check(bytes)
                 return nil
             } catch { return error }
+        }
+    }
+}
+
+/// Content that was decoded while it arrived.
+private struct StreamedContent: Equatable {
+    /// Of refused content, whatever came before the refusal is not compared.
+    private(set) var content: [UInt8] = []
+    private(set) var isRefused = false
+    private(set) var isTooLarge = false
+
+    init(_ bytes: [UInt8], _ ends: [Int], _ codings: [ContentCoding], maximum: Int) {
+        do throws(ContentCodingError) {
+            var decoder = try StreamDecoder(codings)
+            var start = 0
+            for end in ends {
+                decoder.feed(Array(bytes[start..<end]))
+                while let block = try decoder.next() {
+                    content += block
+                    guard content.count <= maximum else {
+                        (content, isTooLarge) = ([], true)
+                        return
+                    }
+                }
+                start = end
+            }
+            try decoder.finish()
+        } catch {
+            (content, isRefused) = ([], true)
         }
     }
 }

@@ -14,7 +14,7 @@ extension FuzzTarget {
             selector & 32 == 0
             ? CookieJar.Limits()
             : CookieJar.Limits(
-                cookiesPerSite: 3, cookies: 4, cookiesPerRequest: 2, bytesPerRequest: 30)
+                cookiesPerSite: 3, cookies: 2, cookiesPerRequest: 2, bytesPerRequest: 30)
         let now: Int64 = 1_798_761_600
         var jar = CookieJar(limits: limits)
         var isStored = false

@@ -1,4 +1,5 @@
 import Documents
+import HTTPCore
 
 extension FuzzTarget {
     func checkJSON(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
@@ -16,11 +17,28 @@ extension FuzzTarget {
             return false
         }
         if let refusal { throw FuzzCheckError("read, but refused by the check: \(refusal)") }
+        guard String(validating: bytes, as: UTF8.self) != nil else {
+            throw FuzzCheckError("read, but not UTF-8")
+        }
         try value.checkLimits()
         let text = try writtenJSON(value)
         guard try reading({ () throws(DocumentError) in try JSONDocument.value(of: text) }) == value
         else { throw FuzzCheckError("read otherwise after writing") }
+        try checkReader(bytes)
         return true
+    }
+
+    /// The reader of small texts reads what is within the limits here, and reads it again.
+    private func checkReader(_ bytes: [UInt8]) throws(FuzzCheckError) {
+        let value: JSONValue
+        let again: JSONValue
+        do throws(JSONSyntaxError) {
+            value = try JSONReader.read(bytes[...])
+            again = try JSONReader.read(Array(value.text.utf8)[...])
+        } catch {
+            throw FuzzCheckError("read, but not by the reader of small texts: \(error)")
+        }
+        guard again == value else { throw FuzzCheckError("\(value), then \(again)") }
     }
 
     /// A query string of the value in a JSON text. Its names and texts are read again; nested

@@ -3,14 +3,16 @@ import PinfoldTLS
 import Trust
 
 extension FuzzTarget {
-    /// A stapled OCSP response. A server is trusted by it only if it is one of those that the
-    /// authority has signed, and says that the server's certificate is good.
+    /// A stapled OCSP response; behind a zero byte, the contents of what the authority signs in one.
+    /// A server is trusted by it only if the authority has signed it, and it says that the server's
+    /// certificate is good.
     func checkStapledResponse(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
+        let bytes = bytes.first == 0 ? try SampleAuthority.response(bytes.dropFirst()) : bytes
         let lists = StapledTimestamps.lists(bytes)
         guard lists.count <= 4, lists.allSatisfy({ $0.count < bytes.count }) else {
             throw FuzzCheckError("\(lists) are in the response")
         }
-        let judge = try Judge(requiresStaple: true)
+        let judge = try Judge.requiringStaple.get()
         let verdict = judge.verdict(staple: bytes)
         guard verdict == judge.verdict(staple: bytes) else {
             throw FuzzCheckError("another verdict the second time")
@@ -25,9 +27,11 @@ extension FuzzTarget {
         return true
     }
 
-    /// A list of revoked certificates. A server is trusted only if the authority has signed it, and
-    /// it does not have the server's certificate.
+    /// A list of revoked certificates; behind a zero byte, the contents of what the authority signs
+    /// in one. A server is trusted only if the authority has signed it, and it does not have the
+    /// server's certificate.
     func checkRevocationList(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
+        let bytes = bytes.first == 0 ? try SampleAuthority.signed(bytes.dropFirst()) : bytes
         let list: RevocationList
         do throws(RevocationList.ParseError) {
             list = try RevocationList(der: bytes)
@@ -39,7 +43,8 @@ extension FuzzTarget {
         else { throw FuzzCheckError("a list of \(shown) that is not itself") }
         let judge = try Judge(lists: [bytes])
         guard case .trusted = judge.verdict(staple: nil) else { return true }
-        guard list.issuer(among: judge.roots) == (true, true), LibraryVerdict.isCleared(by: bytes)
+        guard list.issuer(among: judge.sample.roots) == (true, true),
+            LibraryVerdict.isCleared(by: bytes)
         else { throw FuzzCheckError("a server is trusted, which the library does not clear") }
         return true
     }
@@ -47,28 +52,48 @@ extension FuzzTarget {
 
 /// Judges the sample server.
 private struct Judge {
-    let roots: TrustRoots
-    private let verifier: TrustVerifier
-    private let chain: PresentedChain
+    /// What does not depend on the bytes.
+    struct Sample {
+        let roots: TrustRoots
+        let chain: PresentedChain
+    }
 
-    init(
-        lists: [[UInt8]] = [], requiresStaple: Bool = false
-    ) throws(FuzzCheckError) {
-        do {
-            roots = try TrustRoots([.file(name: "f", contents: SampleAuthority.certificate)])
-            verifier = try TrustVerifier(
-                PinningPolicy(), roots: roots, profile: ChosenProfile(.lenient),
+    private static let made = Result { () throws(FuzzCheckError) in
+        try checked {
+            Sample(
+                roots: try TrustRoots([.file(name: "f", contents: SampleAuthority.certificate)]),
+                chain: try PresentedChain(
+                    der: [SampleAuthority.server, SampleAuthority.certificate]))
+        }
+    }
+    static let requiringStaple = Result { () throws(FuzzCheckError) in
+        try Judge(requiresStaple: true)
+    }
+
+    let sample: Sample
+    private let verifier: TrustVerifier
+
+    init(lists: [[UInt8]] = [], requiresStaple: Bool = false) throws(FuzzCheckError) {
+        let sample = try Self.made.get()
+        self.sample = sample
+        verifier = try Self.checked {
+            try TrustVerifier(
+                PinningPolicy(), roots: sample.roots, profile: ChosenProfile(.lenient),
                 revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
                 requiresStaple: requiresStaple)
-            chain = try PresentedChain(
-                der: [SampleAuthority.server, SampleAuthority.certificate])
-        } catch {
+        }
+    }
+
+    private static func checked<Value>(
+        _ make: () throws -> Value
+    ) throws(FuzzCheckError) -> Value {
+        do { return try make() } catch {
             throw FuzzCheckError("the sample cannot be judged: \(error)")
         }
     }
 
     func verdict(staple: [UInt8]?) -> TrustVerdict {
-        verifier.verify(chain, host: "a.test", at: SampleAuthority.time, staple: staple)
+        verifier.verify(sample.chain, host: "a.test", at: SampleAuthority.time, staple: staple)
     }
 }
 

@@ -7,7 +7,7 @@ extension FuzzTarget {
     func checkWebSocket(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         guard let selector = bytes.first else { return false }
         let limits = WebSocketConnection.Limits(
-            messageBytes: selector & 4 == 0 ? 1 << 16 : 100, sentFrameBytes: 40)
+            messageBytes: selector & 4 == 0 ? 1 << 12 : 100, sentFrameBytes: 40)
         let compresses = selector & 2 != 0
         func connection(_ role: WebSocketConnection.Role) -> WebSocketConnection {
             WebSocketConnection(

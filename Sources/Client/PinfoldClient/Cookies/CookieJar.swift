@@ -176,7 +176,7 @@ extension CookieJar {
     ) throws(CookieError) -> Cookie {
         var domain = field.domain ?? ""
         guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { throw .foreignDomain }
-        if HostName.isPublicSuffix(domain), !domain.isEmpty {
+        if !domain.isEmpty, HostName.isPublicSuffix(domain) {
             guard domain == request.host else { throw .publicSuffix }
             domain = ""
         }

@@ -44,7 +44,7 @@ extension Exchange {
     ) {
         guard let store else { return missed(.bypass) }
         caching.identify(by: CacheKey(view))
-        let onDisk = store.diskVariants(view) { names in
+        let onDisk = store.levelVariants(view) { names in
             withRequestHead { VaryKey(names: names, for: request, in: $0) }
         }
         if case .candidates(let variants) = onDisk, register() {

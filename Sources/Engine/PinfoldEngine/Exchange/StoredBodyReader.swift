@@ -7,7 +7,7 @@ import EventLoop
 final class StoredBodyReader {
     /// Where the body is.
     enum Source {
-        case disk(DiskBody)
+        case disk(LevelBody)
         case file(MemoryFile)
     }
 
@@ -38,7 +38,7 @@ final class StoredBodyReader {
         }
     }
 
-    private func askForChunk(of body: DiskBody) {
+    private func askForChunk(of body: LevelBody) {
         isWaiting = true
         let index = Int(content.lowerBound / UInt64(body.chunkBytes))
         let (token, mailbox) = (exchange.token, exchange.environment.mailbox)

@@ -61,7 +61,7 @@ extension DiskTier: CacheLevel {
     func wakeReaders() { reads.wakeReaders() }
 
     func readChunk(
-        _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
+        _ body: LevelBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool {
         reads.append(.chunk(body, index: index, completion))
     }

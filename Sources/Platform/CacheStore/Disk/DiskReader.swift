@@ -303,7 +303,7 @@ struct DiskReader<Source: RowSource> {
 
     // MARK: Chunks
 
-    private func chunk(_ body: DiskBody, _ index: Int) -> ChunkResult {
+    private func chunk(_ body: LevelBody, _ index: Int) -> ChunkResult {
         let count = body.expectedCount(index)
         guard count > 0, let bytes = ChunkBytes(capacity: count) else { return .gone }
         let read = withRows { rows throws(DatabaseError) in

@@ -70,7 +70,7 @@ final class DiskStream: LevelStream {
     }
 
     /// Queues the last chunk.
-    func finish() throws(StoreRefusalReason) -> DiskBody {
+    func finish() throws(StoreRefusalReason) -> LevelBody {
         guard case .receiving = step else { throw .closed }
         try send()
         step = .finished

@@ -79,8 +79,8 @@ final class DiskTier: Sendable {
     }
 
     /// A handle on a body whose chunks have been pinned.
-    func body(id: Int64, count: UInt64, chunkBytes: Int) -> DiskBody {
-        DiskBody(id: id, count: count, chunkBytes: chunkBytes, source: self)
+    func body(id: Int64, count: UInt64, chunkBytes: Int) -> LevelBody {
+        LevelBody(id: id, count: count, chunkBytes: chunkBytes, source: self)
     }
 
     /// Drops the entry of a body with a damaged chunk.

@@ -5,7 +5,7 @@ import Locking
 enum ReadRequest: Sendable {
     /// - Parameter hasWaited: whether it has already waited for the writer once.
     case load(LevelLoad, hasWaited: Bool = false)
-    case chunk(DiskBody, index: Int, @Sendable (ChunkResult) -> Void)
+    case chunk(LevelBody, index: Int, @Sendable (ChunkResult) -> Void)
 
     /// Completes it without having read anything.
     func giveUp() {

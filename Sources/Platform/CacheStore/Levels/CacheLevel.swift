@@ -169,10 +169,10 @@ package protocol ChunkSource: AnyObject, Sendable {
     /// Reads a chunk and calls `completion`.
     /// - Returns: `false`, and the completion is not called, if too many reads are waiting.
     func readChunk(
-        _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
+        _ body: LevelBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool
 
-    /// Nobody reads this body any more (`DiskBody.id`); until then its chunks stay readable,
+    /// Nobody reads this body any more (`LevelBody.id`); until then its chunks stay readable,
     /// whatever happens to their entry. May be called under the lock of a key.
     func release(body id: Int64)
 }
@@ -184,7 +184,7 @@ package protocol LevelStream: AnyObject {
     func append(_ bytes: UnsafeRawBufferPointer) throws(StoreRefusalReason)
 
     /// Completes the body. It is visible to nobody until `publish`.
-    func finish() throws(StoreRefusalReason) -> DiskBody
+    func finish() throws(StoreRefusalReason) -> LevelBody
 
     /// Under the lock of the key, after `finish`: `CacheLevel.store` for a response whose body was
     /// streamed.

@@ -1,10 +1,10 @@
 import CachePolicy
 
-/// What the disk may hold for a request.
-public enum DiskVariants: Sendable, Equatable {
-    /// It does not have the key.
+/// What the levels below memory may hold for a request.
+public enum LevelVariants: Sendable, Equatable {
+    /// None has the key.
     case none
-    /// It has the key, for other requests.
+    /// They have the key, for other requests.
     case others
     /// One of these variants of the key may be there.
     case candidates([VaryKey])

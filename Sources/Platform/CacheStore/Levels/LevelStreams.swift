@@ -97,7 +97,7 @@ struct LevelStreams {
     struct Body {
         let level: any CacheLevel
         let stream: any LevelStream
-        let body: DiskBody
+        let body: LevelBody
         /// The response with this body, to be published.
         var response: CachedResponse?
     }

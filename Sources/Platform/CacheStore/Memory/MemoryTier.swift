@@ -146,7 +146,7 @@ package final class MemoryTier: Sendable {
 
     /// The same with a body that stays in the level.
     package func makeResponse(
-        _ loaded: LoadedHead, for load: LevelLoad, body: DiskBody
+        _ loaded: LoadedHead, for load: LevelLoad, body: LevelBody
     ) -> CachedResponse? {
         makeResponse(loaded, for: load, storage: .disk(body), chunkBytes: body.chunkBytes)
     }

@@ -93,6 +93,8 @@ enum MessageDeflate {
     private static func inflateAll(
         _ stream: UnsafeMutablePointer<z_stream>, most: Int, into output: inout [UInt8]
     ) -> WebSocketError? {
+        // Small for small messages: all of it is cleared first.
+        let blockBytes = min(blockBytes, max(256, 4 * Int(stream.pointee.avail_in)))
         var block = [UInt8](repeating: 0, count: blockBytes)
         while true {
             let status = block.withUnsafeMutableBufferPointer { block in

@@ -95,11 +95,17 @@ struct JSONNames: ~Copyable {
     }
 
     /// Of the names of an object that has many, from an index on, the first that occurs for the
-    /// second time; it is then the last of them.
+    /// second time; it is then the last of them. Or that there is no memory to look for it.
     mutating func duplicate(
-        from first: Int, _ text: UnsafeRawPointer, _ decoded: UnsafeBufferPointer<UInt8>
+        from first: Int, _ text: UnsafeRawPointer, _ decoded: UnsafeBufferPointer<UInt8>,
+        within memory: Int
     ) -> JSONParsingError? {
-        count &- first > Self.few ? duplicateOfMany(from: first, text, decoded) : nil
+        guard count &- first > Self.few else { return nil }
+        // One key for each name, given back before anything else is kept.
+        guard (count &- first) * MemoryLayout<UInt64>.size <= memory else {
+            return JSONParsingError(.outOfMemory, at: 0)
+        }
+        return duplicateOfMany(from: first, text, decoded)
     }
 
     @inline(never)

@@ -195,9 +195,9 @@ public struct JSONParser: ~Copyable {
     private mutating func end(_ kind: JSONEvent.Kind) throws(JSONParsingError) -> Bool {
         let container = open.last.pointee
         if container.names < names.count {
-            if let again = names.duplicate(from: container.names, text.base, decoded.elements) {
-                throw again
-            }
+            let error = names.duplicate(
+                from: container.names, text.base, decoded.elements, within: memory)
+            if let error { throw error }
             names.cut(to: container.names)
         }
         if !keepsEvents { decoded.cut(to: container.decoded) }

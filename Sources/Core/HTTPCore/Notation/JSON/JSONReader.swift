@@ -69,7 +69,8 @@ public struct JSONSyntaxError: Error, Equatable {
 
     private static func text(of reason: JSONParsingError.Reason) -> String {
         switch reason {
-        case .noValue, .endInValue: "the text ends where a value is expected"
+        case .noValue: "there is no value"
+        case .endInValue: "the text ends where a value is expected"
         case .moreAfterValue: "there is data after the value"
         case .notAValue: "not a JSON value"
         case .endInArray, .noCommaInArray: "expected ',' or ']'"

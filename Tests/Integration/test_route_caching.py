@@ -390,6 +390,8 @@ def test_a_repeated_translation_is_logged_and_counted_as_such(gateway, origin) -
 def test_content_of_any_size_is_translated_from_memory_and_from_disk(
         gateway, origin, size: int) -> None:
     table = Table(gateway, origin, "origin")
+    # What is stored before that is only in memory.
+    table.running.wait_for_disk()
     table.value = {"pad": [f"line {number}" for number in range(size // 15)]}
     first = table.get()
     assert plistlib.loads(first.body) == table.value
@@ -399,7 +401,6 @@ def test_content_of_any_size_is_translated_from_memory_and_from_disk(
         assert hit.get("etag") == first.get("etag")
     part = table.get(Range="bytes=20-99")
     assert (part.status, part.body) == (206, first.body[20:100])
-    table.running.wait_for_disk()
     table.running.restart()
     table.running.wait_for_disk()
     response = table.get()

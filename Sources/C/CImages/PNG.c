@@ -103,7 +103,7 @@ static int read_all(
         return context->status == IMAGE_OK ? IMAGE_DAMAGED : context->status;
     set_limits(png);
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    /* Otherwise nearly every changed byte is refused for its checksum, and nothing behind is read. */
+    /* Otherwise nearly every change ends at a checksum, and nothing behind it is read. */
     png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_set_option(png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
 #endif

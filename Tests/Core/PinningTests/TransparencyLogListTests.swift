@@ -70,7 +70,8 @@ struct TransparencyLogListTests {
 
     @Test(
         arguments: [
-            ("", "line 1, byte 1", "ends"), ("[]", "", "an object"), ("{}", "operators", "missing"),
+            ("", "line 1, byte 1", "no value"), ("[]", "", "an object"),
+            ("{}", "operators", "missing"),
             ("{\n\"operators\": [}", "line 2, byte 15", "not a JSON value"),
             (#"{"a":1,"a":2}"#, "line 1, byte 11", "duplicate"),
             (String(repeating: "[", count: 100_000), "line 1, byte 33", "deep"),

@@ -3,9 +3,9 @@ import PinfoldTLS
 import Trust
 
 extension FuzzTarget {
-    /// A stapled OCSP response; behind a zero byte, the contents of what the authority signs in one.
-    /// A server is trusted by it only if the authority has signed it, and it says that the server's
-    /// certificate is good.
+    /// A stapled OCSP response; behind a zero byte, the contents of what the authority signs in
+    /// one. A server is trusted by it only if the authority has signed it, and it says that the
+    /// server's certificate is good.
     func checkStapledResponse(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         let bytes = bytes.first == 0 ? try SampleAuthority.response(bytes.dropFirst()) : bytes
         let lists = StapledTimestamps.lists(bytes)

@@ -316,6 +316,11 @@ def unreadable_end(made):
     return bare.replace(end, end[:2] + b"99" + end[4:])
 
 
+def unreadable(identifier):
+    """An extension whose value is a string, which none of those that lists have is."""
+    return x509.UnrecognizedExtension(x509.ObjectIdentifier(identifier), b"\x0c\x01a")
+
+
 WRONG = {
     "text": (lambda pki: b"hello", "holds a list that cannot be read"),
     "empty": (lambda pki: b"", "the file is empty"),
@@ -328,6 +333,16 @@ WRONG = {
                                  "holds a list that cannot be read"),
     "a delta": (lambda pki: crl(pki.root, extensions=[
         (x509.DeltaCRLIndicator(1), True)]).public_bytes(PEM), "delta CRL"),
+    "a removal": (lambda pki: crl(pki.root, pki.root, entry=x509.CRLReason(
+        x509.ReasonFlags.remove_from_crl)).public_bytes(DER), "delta CRL"),
+    "an unreadable scope": (lambda pki: crl(pki.root, extensions=[
+        (unreadable("2.5.29.28"), True)]).public_bytes(DER), "holds a list that cannot be read"),
+    "an unreadable number": (lambda pki: crl(pki.root, number=None, extensions=[
+        (unreadable("2.5.29.20"), False)]).public_bytes(DER), "holds a list that cannot be read"),
+    "an unreadable reason": (lambda pki: crl(pki.root, pki.root, entry=unreadable(
+        "2.5.29.21")).public_bytes(DER), "holds a list that cannot be read"),
+    "an unreadable issuer": (lambda pki: crl(pki.root, pki.root, entry=unreadable(
+        "2.5.29.29")).public_bytes(DER), "holds a list that cannot be read"),
 }
 
 

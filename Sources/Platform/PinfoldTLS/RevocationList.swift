@@ -14,7 +14,7 @@ package final class RevocationList: @unchecked Sendable {
         package var description: String {
             switch self {
             case .malformed: "a list that cannot be read"
-            case .delta: "a delta CRL, which contains only changes"
+            case .delta: "a delta CRL, or entries of one: only changes since another list"
             case .endless: "a list without nextUpdate, which could never be found to be out of date"
             }
         }
@@ -47,7 +47,43 @@ package final class RevocationList: @unchecked Sendable {
         if X509_CRL_get_ext_by_NID(read, NID_delta_crl, -1) >= 0 { throw .delta }
         if X509_CRL_get0_nextUpdate(read) == nil { throw .endless }
         if begin == nil || end == nil { throw .malformed }
+        try checkExtensions()
         sort()
+    }
+
+    /// Refuses what the library would ignore: an extension that decides what a list or an entry
+    /// covers but cannot be read, even a critical one, and an entry that only withdraws another
+    /// list's (RFC 5280 §5.3.1).
+    private func checkExtensions() throws(ParseError) {
+        defer { ErrorQueue.clear() }
+        for kind in [NID_issuing_distribution_point, NID_authority_key_identifier, NID_crl_number] {
+            let place = X509_CRL_get_ext_by_NID(pointer, kind, -1)
+            guard place >= 0 else { continue }
+            guard pinfold_extension_is_readable(X509_CRL_get_ext(pointer, place)),
+                X509_CRL_get_ext_by_NID(pointer, kind, place) < 0
+            else { throw .malformed }
+        }
+        let revoked = X509_CRL_get_REVOKED(pointer)
+        for index in 0..<max(0, pinfold_sk_X509_REVOKED_num(revoked)) {
+            let entry = pinfold_sk_X509_REVOKED_value(revoked, index)
+            for kind in [NID_crl_reason, NID_certificate_issuer] {
+                let place = X509_REVOKED_get_ext_by_NID(entry, kind, -1)
+                guard place >= 0 else { continue }
+                let found = X509_REVOKED_get_ext(entry, place)
+                guard pinfold_extension_is_readable(found),
+                    X509_REVOKED_get_ext_by_NID(entry, kind, place) < 0
+                else { throw .malformed }
+                if kind == NID_crl_reason, Self.isRemoval(found) { throw .delta }
+            }
+        }
+    }
+
+    /// Whether a reason code, which can be parsed, is removeFromCRL: one byte of DER.
+    private static func isRemoval(_ reason: OpaquePointer?) -> Bool {
+        let value = X509_EXTENSION_get_data(reason)
+        let bytes = UnsafeBufferPointer(
+            start: ASN1_STRING_get0_data(value), count: Int(ASN1_STRING_length(value)))
+        return bytes.elementsEqual([0x0A, 1, UInt8(CRL_REASON_REMOVE_FROM_CRL)])
     }
 
     /// Makes the library sort the entries. It would otherwise do so at the first lookup, under a

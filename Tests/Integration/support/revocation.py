@@ -17,8 +17,10 @@ HOST = "listed.test"
 PEM, DER = serialization.Encoding.PEM, serialization.Encoding.DER
 
 
-def crl(issuer, *revoked, days=(-1, 7), signer=None, extensions=(), number=1, keyed=True):
-    """A list of an authority, `keyed` with an authority key identifier as RFC 5280 asks for."""
+def crl(issuer, *revoked, days=(-1, 7), signer=None, extensions=(), entry=None, number=1,
+        keyed=True):
+    """A list of an authority, `keyed` with an authority key identifier as RFC 5280 asks for. `entry`
+    is an extension of each revoked certificate."""
     now = datetime.now(timezone.utc)
     signer = signer or issuer
     builder = (
@@ -33,9 +35,11 @@ def crl(issuer, *revoked, days=(-1, 7), signer=None, extensions=(), number=1, ke
     for extension, critical in extensions:
         builder = builder.add_extension(extension, critical=critical)
     for one in revoked:
-        builder = builder.add_revoked_certificate(
-            x509.RevokedCertificateBuilder().serial_number(one.certificate.serial_number)
-            .revocation_date(now - timedelta(days=1)).build())
+        made = (x509.RevokedCertificateBuilder().serial_number(one.certificate.serial_number)
+                .revocation_date(now - timedelta(days=1)))
+        if entry is not None:
+            made = made.add_extension(entry, critical=False)
+        builder = builder.add_revoked_certificate(made.build())
     return builder.sign(signer.key, hashes.SHA256())
 
 

@@ -13,19 +13,19 @@ extension FuzzTarget {
         let maximum = 1 << 16
         let coded = Array(bytes.dropFirst())
         let streamed = try Arrivals.read(coded) { ends in
-            StreamedContent(coded, ends, codings, maximum: maximum)
+            Self.decoded(coded, ends, codings, maximum: maximum)
         }
         let content: [UInt8]
         do throws(ContentCodingError) {
             content = try ContentCodings.decode(coded, codings: codings, maximum: maximum)
         } catch {
-            guard streamed.isRefused || streamed.isTooLarge else {
+            guard streamed == nil else {
                 throw FuzzCheckError("refused with \(error), but decoded as it arrives")
             }
             return false
         }
-        guard content == streamed.content, !streamed.isRefused else {
-            throw FuzzCheckError("other content as it arrives: \(streamed)")
+        guard content == streamed else {
+            throw FuzzCheckError("other content as it arrives: \(streamed as Any)")
         }
         guard content.count <= maximum else {
             throw FuzzCheckError("\(content.count) bytes came out")
@@ -40,6 +40,28 @@ extension FuzzTarget {
             throw FuzzCheckError("other content after encoding: \(error)")
         }
         return true
+    }
+
+    /// Content decoded as it arrives; `nil` if it is refused or too large. Which of the two comes
+    /// first depends on how it arrives.
+    private static func decoded(
+        _ bytes: [UInt8], _ ends: [Int], _ codings: [ContentCoding], maximum: Int
+    ) -> [UInt8]? {
+        var content: [UInt8] = []
+        do throws(ContentCodingError) {
+            var decoder = try StreamDecoder(codings)
+            var start = 0
+            for end in ends {
+                decoder.feed(Array(bytes[start..<end]))
+                while let block = try decoder.next() {
+                    content += block
+                    if content.count > maximum { return nil }
+                }
+                start = end
+            }
+            try decoder.finish()
+        } catch { return nil }
+        return content
     }
 
     /// A schema, a NUL, and what is validated against it.
@@ -73,35 +95,6 @@ extension FuzzTarget {
                 try schema.check(bytes)
                 return nil
             } catch { return error }
-        }
-    }
-}
-
-/// Content that was decoded while it arrived.
-private struct StreamedContent: Equatable {
-    /// Of refused content, whatever came before the refusal is not compared.
-    private(set) var content: [UInt8] = []
-    private(set) var isRefused = false
-    private(set) var isTooLarge = false
-
-    init(_ bytes: [UInt8], _ ends: [Int], _ codings: [ContentCoding], maximum: Int) {
-        do throws(ContentCodingError) {
-            var decoder = try StreamDecoder(codings)
-            var start = 0
-            for end in ends {
-                decoder.feed(Array(bytes[start..<end]))
-                while let block = try decoder.next() {
-                    content += block
-                    guard content.count <= maximum else {
-                        (content, isTooLarge) = ([], true)
-                        return
-                    }
-                }
-                start = end
-            }
-            try decoder.finish()
-        } catch {
-            (content, isRefused) = ([], true)
         }
     }
 }

@@ -114,7 +114,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
 /// The same for `Tests`.
 let testImports: KeyValuePairs<String, Set<String>> = [
     // What the tests of several modules need.
-    "Support/TestSupport": [],
+    "Support/TestSupport": ["CLinux"],
     "Support/CacheTestSupport": [
         "CLinux", "TestSupport", "CachePolicy", "Clocks", "Locking", "CacheStore",
     ],
@@ -160,6 +160,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Platform/TLSTests": ["CLinux", "COpenSSL", "HTTPCore", "Trust", "Locking", "PinfoldTLS"],
     "Platform/CertificateAuthorityTests": [
         "CLinux", "COpenSSL", "HTTPCore", "Trust", "Clocks", "Locking", "PinfoldTLS",
+        "TestSupport",
     ],
     "Platform/CacheStoreTests": [
         "CLinux", "TestSupport", "CacheTestSupport", "CachePolicy", "Clocks", "Locking",
@@ -168,7 +169,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",
     ],
-    "Engine/MetricsTests": ["PinfoldMetrics"],
+    "Engine/MetricsTests": ["TestSupport", "PinfoldMetrics"],
     "Engine/EngineTests": [
         "CLinux", "COpenSSL", "HTTPCore", "TestSupport", "EngineTestSupport", "CachePolicy",
         "Trust", "PinfoldConfiguration", "Transformation", "JSONSchema", "Activity", "Clocks",

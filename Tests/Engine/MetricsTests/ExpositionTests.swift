@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PinfoldMetrics
@@ -261,16 +262,9 @@ enum Promtool {
             .appendingPathComponent("pinfold-\(UUID().uuidString).prom")
         try Data(exposition).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path ?? "")
-        process.arguments = ["check", "metrics"]
-        process.standardInput = try FileHandle(forReadingFrom: file)
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+        let command = try Command(
+            path ?? "", ["check", "metrics"], input: file.path, keepsOutput: true)
+        let outcome = command.wait()
+        return (outcome.status, outcome.output + outcome.errors)
     }
 }

@@ -1,47 +1,19 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Runs the built program as a user would.
 @Suite("The command line")
 struct CommandLineTests {
-    private struct Outcome {
-        var status: Int32
-        var output: String
-        var errors: String
-    }
-
     /// Runs `pinfold` in a folder, with its home there.
-    private func pinfold(_ arguments: [String], in folder: String) throws -> Outcome {
+    private func pinfold(_ arguments: [String], in folder: String) throws -> Command.Outcome {
         let bundle = URL(fileURLWithPath: CommandLine.arguments[0])
         let program = bundle.deletingLastPathComponent().appendingPathComponent("pinfold")
         try #require(FileManager.default.isExecutableFile(atPath: program.path))
-        let process = Process()
-        process.executableURL = program
-        process.arguments = arguments
-        process.currentDirectoryURL = URL(fileURLWithPath: folder)
-        process.environment = ["HOME": folder, "PATH": "/usr/bin:/bin"]
-        // Files instead of pipes, so that nothing must be read while it runs.
-        let output = try redirect(folder + "/output")
-        let errors = try redirect(folder + "/errors")
-        process.standardOutput = output
-        process.standardError = errors
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        return Outcome(
-            status: process.terminationStatus, output: try text(folder + "/output"),
-            errors: try text(folder + "/errors"))
-    }
-
-    /// Not by `String(contentsOfFile:)`, which leaks a page for an empty file.
-    private func text(_ path: String) throws -> String {
-        let file = try #require(FileHandle(forReadingAtPath: path))
-        return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
-    }
-
-    private func redirect(_ path: String) throws -> FileHandle {
-        _ = FileManager.default.createFile(atPath: path, contents: nil)
-        return try #require(FileHandle(forWritingAtPath: path))
+        let command = try Command(
+            program.path, arguments, environment: ["HOME": folder, "PATH": "/usr/bin:/bin"],
+            in: folder, keepsOutput: true)
+        return command.wait()
     }
 
     @Test func `check prints warnings and still succeeds`() throws {

@@ -110,16 +110,11 @@ struct DiskFilesTests {
         #expect(eventually { size("-wal") == 0 })
         for number in 50..<60 { store.put("http://a/\(number)", body(20_000, seed: number)) }
         store.flushNow()
-        let shell = Process()
-        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
-        shell.arguments = ["-c", command]
-        shell.environment = [
-            "PATH": "/usr/bin:/bin", "F": URL(fileURLWithPath: folder.path).lastPathComponent,
-        ]
-        shell.currentDirectoryURL = URL(fileURLWithPath: folder.path)
-        try shell.run()
-        shell.waitUntilExit()
-        #expect(shell.terminationStatus == 0)
+        let name = URL(fileURLWithPath: folder.path).lastPathComponent
+        let shell = try Command(
+            "/bin/sh", ["-c", command], environment: ["PATH": "/usr/bin:/bin", "F": name],
+            in: folder.path)
+        #expect(shell.wait().status == 0)
         store.put("http://b/", body(500))
         if command.hasSuffix(".lock") {
             #expect(
@@ -257,20 +252,12 @@ struct DiskFilesTests {
 
     @Test(.enabled(if: getuid() == 0))
     func `a read-only file system turns the disk off, and is reported`() throws {
-        let mount = Process()
-        mount.executableURL = URL(fileURLWithPath: "/bin/mount")
-        mount.arguments = ["-t", "tmpfs", "-o", "ro,size=3m", "tmpfs", folder.path]
-        mount.standardError = FileHandle.nullDevice
-        try mount.run()
-        mount.waitUntilExit()
+        let mount = try Command(
+            "/bin/mount", ["-t", "tmpfs", "-o", "ro,size=3m", "tmpfs", folder.path])
         // Root may not mount everywhere.
-        guard mount.terminationStatus == 0 else { return }
+        guard mount.wait().status == 0 else { return }
         defer {
-            let unmount = Process()
-            unmount.executableURL = URL(fileURLWithPath: "/bin/umount")
-            unmount.arguments = ["-l", folder.path]
-            try? unmount.run()
-            unmount.waitUntilExit()
+            _ = try? Command("/bin/umount", ["-l", folder.path]).wait()
         }
         let store = open()
         #expect(store.statistics().diskState == .off(.readOnly))

@@ -291,20 +291,12 @@ struct FailureTests {
 
     @Test(.enabled(if: getuid() == 0))
     func `a file system without space turns the disk off`() throws {
-        let mount = Process()
-        mount.executableURL = URL(fileURLWithPath: "/bin/mount")
-        mount.arguments = ["-t", "tmpfs", "-o", "size=3m", "tmpfs", folder.path]
-        mount.standardError = FileHandle.nullDevice
-        try mount.run()
-        mount.waitUntilExit()
+        let mount = try Command(
+            "/bin/mount", ["-t", "tmpfs", "-o", "size=3m", "tmpfs", folder.path])
         // Root may not mount everywhere; the case above has the same code path.
-        guard mount.terminationStatus == 0 else { return }
+        guard mount.wait().status == 0 else { return }
         defer {
-            let unmount = Process()
-            unmount.executableURL = URL(fileURLWithPath: "/bin/umount")
-            unmount.arguments = ["-l", folder.path]
-            try? unmount.run()
-            unmount.waitUntilExit()
+            _ = try? Command("/bin/umount", ["-l", folder.path]).wait()
         }
         let store = open(.small(folder))
         for number in 0..<200 where off(store) == nil {

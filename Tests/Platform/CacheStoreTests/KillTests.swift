@@ -69,22 +69,18 @@ struct KillTests {
         var roundsThatServed = 0
         var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
         for round in 0..<10 {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/proc/self/exe")
-                .resolvingSymlinksInPath()
-            process.arguments = Self.arguments
-            process.environment = ProcessInfo.processInfo.environment.merging(
-                [Self.variable: folder.path]
-            ) { $1 }
-            process.standardOutput = FileHandle.nullDevice
-            process.standardError = FileHandle.nullDevice
-            try process.run()
+            let process = try Command(
+                URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
+                Self.arguments,
+                environment: ProcessInfo.processInfo.environment.merging(
+                    [Self.variable: folder.path]
+                ) { $1 })
             let begun = eventually { Self.size(folder.database + "-wal") > 1 << 20 }
             #expect(begun, "the storm does not store")
             // At a random moment among batches, checkpoints and removals.
             usleep(UInt32.random(in: 0..<500_000, using: &generator))
             kill(process.processIdentifier, SIGKILL)
-            process.waitUntilExit()
+            _ = process.wait()
 
             let log = EventLog()
             let store = CacheStore(options: Self.options(folder.path), onEvent: log.record).ready()

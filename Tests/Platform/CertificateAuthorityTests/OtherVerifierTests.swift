@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PinfoldTLS
@@ -32,17 +33,10 @@ import Testing
 
         /// A program's output; its status is 0 for a certificate that it accepts.
         func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = ["timeout", "60", program] + arguments
-            process.currentDirectoryURL = folder
-            let output = Pipe()
-            process.standardOutput = output
-            process.standardError = output
-            try process.run()
-            let text = output.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
-            return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+            let command = try Command(
+                "timeout", ["60", program] + arguments, in: folder.path, keepsOutput: true)
+            let outcome = command.wait()
+            return (outcome.status, outcome.output + outcome.errors)
         }
 
         func remove() { try? FileManager.default.removeItem(at: folder) }

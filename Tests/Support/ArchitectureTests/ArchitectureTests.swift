@@ -41,6 +41,16 @@ struct ArchitectureTests {
         }
     }
 
+    /// Foundation's class crashes now and then in a process with many open files (`Command`).
+    @Test func `no test starts a program by Foundation`() throws {
+        let start = /\bProcess\(\)/
+        for file in try Package.files(in: "Tests") {
+            for (index, line) in file.lines.enumerated() {
+                #expect(line.matches(of: start).isEmpty, "\(file.path):\(index + 1)")
+            }
+        }
+    }
+
     /// A comparison would count a version that is added later as its opposite.
     @Test func `what follows from a version of HTTP is asked of the version`() throws {
         let comparison = /[=!]= \.http\d|case \.http\d+ =/

@@ -335,6 +335,11 @@ WRONG = {
         (x509.DeltaCRLIndicator(1), True)]).public_bytes(PEM), "delta CRL"),
     "a removal": (lambda pki: crl(pki.root, pki.root, entry=x509.CRLReason(
         x509.ReasonFlags.remove_from_crl)).public_bytes(DER), "delta CRL"),
+    "a removal in other bytes": (lambda pki: crl(pki.root, pki.root, entry=x509.UnrecognizedExtension(
+        x509.ObjectIdentifier("2.5.29.21"), b"\x0a\x81\x01\x08")).public_bytes(DER), "delta CRL"),
+    "a removal and more behind": (
+        lambda pki: crl(pki.root, pki.root, entry=x509.UnrecognizedExtension(
+            x509.ObjectIdentifier("2.5.29.21"), b"\x0a\x01\x08\x00")).public_bytes(DER), "delta CRL"),
     "an unreadable scope": (lambda pki: crl(pki.root, extensions=[
         (unreadable("2.5.29.28"), True)]).public_bytes(DER), "holds a list that cannot be read"),
     "an unreadable number": (lambda pki: crl(pki.root, number=None, extensions=[

@@ -48,7 +48,8 @@ extern int memfd_create(const char *name, unsigned int flags);
 extern int syncfs(int fd);
 extern int pthread_setname_np(pthread_t thread, const char *name);
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
-extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *path);
+extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions,
+                                                const char *path);
 enum {
     PINFOLD_F_SETPIPE_SZ = 1031,
     PINFOLD_SPLICE_F_MOVE = 1,

@@ -17,7 +17,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 // Swift imports functions, and macros that are plain literals. Each other OpenSSL macro gets a
@@ -165,15 +164,6 @@ static inline int pinfold_sk_X509_CRL_push(STACK_OF(X509_CRL) *stack, X509_CRL *
 
 static inline void pinfold_sk_X509_CRL_free(STACK_OF(X509_CRL) *stack) {
     sk_X509_CRL_pop_free(stack, X509_CRL_free);
-}
-
-/* Whether the value of an extension that the library knows can be parsed. */
-static inline bool pinfold_extension_is_readable(X509_EXTENSION *extension) {
-    const X509V3_EXT_METHOD *method = X509V3_EXT_get(extension);
-    void *value = X509V3_EXT_d2i(extension);
-    if (value == NULL) return false;
-    ASN1_item_free(value, ASN1_ITEM_ptr(method->it));
-    return true;
 }
 
 static inline int pinfold_sk_X509_REVOKED_num(const STACK_OF(X509_REVOKED) *stack) {

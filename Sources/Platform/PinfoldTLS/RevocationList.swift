@@ -56,34 +56,39 @@ package final class RevocationList: @unchecked Sendable {
     /// list's (RFC 5280 §5.3.1).
     private func checkExtensions() throws(ParseError) {
         defer { ErrorQueue.clear() }
-        for kind in [NID_issuing_distribution_point, NID_authority_key_identifier, NID_crl_number] {
-            let place = X509_CRL_get_ext_by_NID(pointer, kind, -1)
-            guard place >= 0 else { continue }
-            guard pinfold_extension_is_readable(X509_CRL_get_ext(pointer, place)),
-                X509_CRL_get_ext_by_NID(pointer, kind, place) < 0
-            else { throw .malformed }
+        for (kind, type) in [
+            (NID_issuing_distribution_point, ISSUING_DIST_POINT_it()),
+            (NID_authority_key_identifier, AUTHORITY_KEYID_it()),
+            (NID_crl_number, ASN1_INTEGER_it()),
+        ] {
+            var presence: Int32 = 0
+            let value = X509_CRL_get_ext_d2i(pointer, kind, &presence, nil)
+            ASN1_item_free(OpaquePointer(value), type)
+            try Self.check(value, presence)
         }
         let revoked = X509_CRL_get_REVOKED(pointer)
         for index in 0..<max(0, pinfold_sk_X509_REVOKED_num(revoked)) {
             let entry = pinfold_sk_X509_REVOKED_value(revoked, index)
-            for kind in [NID_crl_reason, NID_certificate_issuer] {
-                let place = X509_REVOKED_get_ext_by_NID(entry, kind, -1)
-                guard place >= 0 else { continue }
-                let found = X509_REVOKED_get_ext(entry, place)
-                guard pinfold_extension_is_readable(found),
-                    X509_REVOKED_get_ext_by_NID(entry, kind, place) < 0
-                else { throw .malformed }
-                if kind == NID_crl_reason, Self.isRemoval(found) { throw .delta }
-            }
+            var presence: Int32 = 0
+            let issuer = X509_REVOKED_get_ext_d2i(entry, NID_certificate_issuer, &presence, nil)
+            ASN1_item_free(OpaquePointer(issuer), GENERAL_NAMES_it())
+            try Self.check(issuer, presence)
+            let reason = X509_REVOKED_get_ext_d2i(entry, NID_crl_reason, &presence, nil)
+            defer { ASN1_item_free(OpaquePointer(reason), ASN1_ENUMERATED_it()) }
+            try Self.check(reason, presence)
+            let code = reason?.assumingMemoryBound(to: ASN1_ENUMERATED.self)
+            if let code, ASN1_ENUMERATED_get(code) == CRL_REASON_REMOVE_FROM_CRL { throw .delta }
         }
     }
 
-    /// Whether a reason code, which can be parsed, is removeFromCRL: one byte of DER.
-    private static func isRemoval(_ reason: OpaquePointer?) -> Bool {
-        let value = X509_EXTENSION_get_data(reason)
-        let bytes = UnsafeBufferPointer(
-            start: ASN1_STRING_get0_data(value), count: Int(ASN1_STRING_length(value)))
-        return bytes.elementsEqual([0x0A, 1, UInt8(CRL_REASON_REMOVE_FROM_CRL)])
+    /// - Parameters:
+    ///   - value: an extension's, as the library reads it.
+    ///   - presence: -1 if the extension is absent. Otherwise there must be a value: there is none
+    ///     if it cannot be parsed, or is there more than once.
+    private static func check(
+        _ value: UnsafeMutableRawPointer?, _ presence: Int32
+    ) throws(ParseError) {
+        guard value != nil || presence == -1 else { throw .malformed }
     }
 
     /// Makes the library sort the entries. It would otherwise do so at the first lookup, under a

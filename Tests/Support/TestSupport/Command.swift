@@ -1,7 +1,7 @@
 import CLinux
 import Foundation
 
-/// A program that a test starts. It has no input, and no descriptors of the test process.
+/// A program that a test starts. It has no descriptors of the test process.
 ///
 /// Foundation's `Process` looks through the test process's descriptors and copies more of each
 /// directory entry than there is: with a thousand open files it crashes now and then.

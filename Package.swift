@@ -163,8 +163,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "TestSupport",
     ],
     "Platform/CacheStoreTests": [
-        "CLinux", "TestSupport", "CacheTestSupport", "CachePolicy", "Clocks", "Locking",
-        "CacheStore",
+        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "Clocks",
+        "Locking", "CacheStore",
     ],
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",

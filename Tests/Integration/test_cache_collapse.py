@@ -126,8 +126,26 @@ def test_what_cannot_be_stored_is_asked_for_in_parallel(through):
     assert waiting(running) == CROWD - 1
 
 
-@pytest.mark.parametrize("departure", ["client", "origin", "truncated"])
-def test_the_next_one_leads_when_the_first_fails(through, departure):
+def test_the_first_request_goes_on_for_the_others(through):
+    there = Held(lambda _: reply(b"whole", "200 OK", FRESH))
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway({**ONE, "timeouts": {"collapse": "60s"}})
+    leader = running.wire()
+    leader.send(request(url))
+    until(lambda: there.asked, "the first one is under way")
+    with crowd(running, url) as wires:
+        wait_for(running, CROWD)
+        leader.reset()
+        until(lambda: running.metric("pinfold_client_connections_open") <= CROWD + 1, "it left")
+        there.release.set()
+        responses = [wire.read() for wire in wires]
+    assert all(response.body == b"whole" for response in responses)
+    assert all("collapsed" in response.cache_status for response in responses)
+    assert len(there.asked) == 1
+    assert running.metric("pinfold_cache_stores_total") == 1
+
+
+def test_the_next_one_leads_when_the_first_fails(through):
     first = threading.Event()
     asked = 0
 
@@ -137,9 +155,6 @@ def test_the_next_one_leads_when_the_first_fails(through, departure):
             asked += 1
             if asked == 1:
                 first.wait(20)
-                if departure == "truncated":
-                    connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n"
-                                    b"Cache-Control: max-age=600\r\n\r\nhalf")
                 return
             connection.send(reply(b"whole", "200 OK", FRESH))
 
@@ -150,10 +165,7 @@ def test_the_next_one_leads_when_the_first_fails(through, departure):
     until(lambda: asked == 1, "the first one is under way")
     with crowd(running, url) as wires:
         wait_for(running, CROWD)
-        if departure == "client":
-            leader.reset()
-        else:
-            first.set()
+        first.set()
         responses = [wire.read() for wire in wires]
     first.set()
     leader.close()
@@ -161,7 +173,7 @@ def test_the_next_one_leads_when_the_first_fails(through, departure):
     assert asked == 2
     # On a connection that was verified for a tunnel the first one is sent another time, as on any
     # that was idle, and still leads.
-    leads = running.way == "interception" and departure == "origin"
+    leads = running.way == "interception"
     collapsed = sum("collapsed" in response.cache_status for response in responses)
     assert collapsed == CROWD - (not leads)
 
@@ -321,3 +333,29 @@ def test_a_loop_does_not_wait_for_itself(gateway):
                        "upstream": f"http://127.0.0.1:{port}"}]})
     assert running.ask("GET / HTTP/1.1\r\nHost: loop.test\r\n\r\n", "ring").status == 508
     assert waiting(running) == 0
+
+
+def test_another_cookie_waits_only_where_the_last_response_was_shared(through):
+    there = Held(lambda _: reply(b"shared", "200 OK", "Cache-Control: max-age=1", 'ETag: "one"'))
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway({**ONE, "timeouts": {"collapse": "60s"}})
+    with running.wire() as first, running.wire() as other, running.wire() as same:
+        first.send(request(url, Cookie="a=1"))
+        until(lambda: len(there.asked) == 1, "the first one is under way")
+        other.send(request(url, Cookie="a=2"))
+        until(lambda: len(there.asked) == 2, "what may be personal is not waited for")
+        same.send(request(url, Cookie="a=1"))
+        wait_for(running, 1)
+        there.release.set()
+        assert all(wire.read().body == b"shared" for wire in (first, other, same))
+    assert len(there.asked) == 2
+    time.sleep(2.1)
+    there.release.clear()
+    with running.wire() as first, running.wire() as other:
+        first.send(request(url, Cookie="a=1"))
+        until(lambda: len(there.asked) == 3, "it is stale")
+        other.send(request(url, Cookie="a=2"))
+        wait_for(running, 2)
+        there.release.set()
+        assert all(wire.read().body == b"shared" for wire in (first, other))
+    assert len(there.asked) == 3

@@ -1,3 +1,10 @@
+/// Whether a response that is being stored is received to its end if its client leaves.
+package enum CacheFill: String, Sendable, CaseIterable {
+    case always
+    /// Only as long as other clients read it or wait for it.
+    case whileWanted
+}
+
 /// The two tiers of the response cache.
 package struct CacheConfiguration: Sendable, Equatable {
     /// If false, nothing is stored and nothing is answered from the cache.
@@ -27,6 +34,7 @@ package struct CacheConfiguration: Sendable, Equatable {
 
     /// The largest body that is stored. A tier that is smaller than this stores less.
     package var maximumObjectBytes = 256 << 20
+    package var fill = CacheFill.always
     /// Request fields, in lower case, that make a request bypass the cache unless they are part of
     /// its key.
     package var bypassFields = Self.defaultBypassFields
@@ -38,6 +46,7 @@ package struct CacheConfiguration: Sendable, Equatable {
     package func hasSameStore(as other: CacheConfiguration) -> Bool {
         var policy = other
         policy.bypassFields = bypassFields
+        policy.fill = fill
         return self == policy
     }
 

@@ -32,6 +32,8 @@ package struct HostEntry: Sendable, Equatable {
     /// hosts, in addition to what the response's Vary nominates: responses to requests that differ
     /// in one of them are stored separately.
     package var cacheKeyFields: [String] = []
+    /// In place of the cache's; `nil` for that.
+    package var cacheFill: CacheFill?
     /// The periodic reachability probe; `nil` if reachability is learned only from traffic.
     package var probe: ProbeConfiguration?
     /// How requests are changed.

@@ -256,6 +256,14 @@ struct CounterFamily: Sendable {
             "pinfold_cache_collapse_waits",
             "Requests that waited for the response to another request for the same resource.",
             .cacheCollapseWaits),
+        CounterFamily(
+            "pinfold_cache_fills_given_up",
+            "Responses received only for the cache that were too slow and were given up.",
+            .cacheFillsGivenUp),
+        CounterFamily(
+            "pinfold_cache_completions",
+            "Responses that had broken off and were completed by a request for the rest.",
+            .cacheCompletions),
     ]
 }
 
@@ -294,6 +302,17 @@ struct GaugeFamily: Sendable {
             help: "Exchanges waiting for an upstream connection.", gauge: .poolWaiting),
         GaugeFamily(
             name: "pinfold_tunnels_open", help: "Tunnels that are open.", gauge: .tunnelsOpen),
+        GaugeFamily(
+            name: "pinfold_cache_bodies_under_way",
+            help: "Responses that other requests read while they arrive.",
+            gauge: .cacheBodiesUnderWay),
+        GaugeFamily(
+            name: "pinfold_cache_body_readers",
+            help: "Requests that read a response while it arrives.", gauge: .cacheBodyReaders),
+        GaugeFamily(
+            name: "pinfold_cache_fills",
+            help: "Responses received for the cache although their client has left.",
+            gauge: .cacheFills),
     ]
 }
 

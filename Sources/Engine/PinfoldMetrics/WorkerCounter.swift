@@ -128,6 +128,10 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case cacheBackgroundRevalidations
     /// A request began to wait for the response to another request for the same resource.
     case cacheCollapseWaits
+    /// A response that was received for the cache only came too slowly, and was given up.
+    case cacheFillsGivenUp
+    /// A response that had broken off was completed by a request for the rest.
+    case cacheCompletions
 }
 
 /// The current quantities of a worker; the scrape adds those of all workers.
@@ -143,6 +147,11 @@ public enum WorkerGauge: Int, Sendable, CaseIterable {
     /// Exchanges that wait for a connection of the pool.
     case poolWaiting
     case tunnelsOpen
+    /// Responses that can be read while they arrive, those that read them, and those of them that
+    /// are received although their client has left.
+    case cacheBodiesUnderWay
+    case cacheBodyReaders
+    case cacheFills
 }
 
 /// Durations, in microseconds, that a worker records without a route.

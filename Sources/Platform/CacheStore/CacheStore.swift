@@ -121,6 +121,21 @@ public final class CacheStore: Sendable {
         body.source.readChunk(body, index, completion: completion)
     }
 
+    // MARK: Waiting for one response
+
+    /// A request for a key is about to be sent, and others may wait for its response: at one place
+    /// at a time, for instance one worker.
+    /// - Returns: `place`, or another one at which a response to the same request is awaited.
+    public func lead(_ hash: UInt64, at place: Int) -> Int { memory.lead(hash, at: place) }
+
+    /// The place that leads; `nil` if none does.
+    public func leader(_ hash: UInt64) -> Int? { memory.leader(hash) }
+
+    /// Others need not wait for this place any longer.
+    public func stopLeading(_ hash: UInt64, at place: Int) {
+        memory.stopLeading(hash, at: place)
+    }
+
     // MARK: Storing
 
     /// Call this when a request is sent upstream: an invalidation of its key from then on voids the
@@ -256,6 +271,7 @@ public final class CacheStore: Sendable {
         statistics.memoryFiles = memory.files.count
         statistics.gatheringBytes = memory.gathering.bytes
         statistics.stagingBytes = memory.staging.bytes
+        statistics.sharingBytes = memory.sharing.bytes
         statistics.flights = memory.flightCount
         statistics.refusals = refusals.withLock { $0 }
         disk.describe(&statistics)

@@ -12,6 +12,8 @@ public enum CachedBody: Sendable {
     case heap(HeapBody)
     /// In a level below memory: read it with `CacheStore.readChunk`.
     case disk(LevelBody)
+    /// It is still being received: read it part by part. Such a response is in no level.
+    case arriving(BodyUnderWay)
 }
 
 /// A view into the allocation of the `CachedResponse` that it came from, valid while that lives.
@@ -176,6 +178,8 @@ public final class ChunkBytes: @unchecked Sendable {
     private let base: UnsafeMutableRawPointer
     let capacity: Int
     private(set) var count = 0
+    /// Whether a level has written it, so that it can be read there.
+    let isWritten = Atomic<Bool>(false)
 
     /// `nil` if there is no memory.
     package init?(capacity: Int) {

@@ -63,6 +63,9 @@ public final class CachedResponse: @unchecked Sendable {
         case .disk(let disk):
             self.body = .disk(disk)
             metadata.bodyBytes = disk.count
+        case .arriving(let body):
+            self.body = .arriving(body)
+            metadata.bodyBytes = body.expectedCount
         }
         self.metadata = metadata
     }
@@ -96,8 +99,16 @@ public final class CachedResponse: @unchecked Sendable {
         return false
     }
 
-    /// The number of bytes of the body.
-    public var bodyCount: UInt64 { metadata.bodyBytes ?? 0 }
+    /// Whether the body is read part by part.
+    public var isReadInParts: Bool {
+        switch body {
+        case .contiguous, .file, .heap: false
+        case .disk, .arriving: true
+        }
+    }
+
+    /// The number of bytes of the body; the largest number if that is not known yet.
+    public var bodyCount: UInt64 { metadata.bodyBytes ?? .max }
 
     /// The body in a form that can be shared with a successor; a contiguous one cannot be.
     var storage: BodyStorage {
@@ -106,6 +117,7 @@ public final class CachedResponse: @unchecked Sendable {
         case .file(let file): .file(file)
         case .heap(let heap): .heap(heap)
         case .disk(let disk): .disk(disk)
+        case .arriving(let body): .arriving(body)
         }
     }
 
@@ -138,7 +150,7 @@ public final class CachedResponse: @unchecked Sendable {
     var memoryBytes: Int {
         let own = 320 + block.capacity + varyKey.bytes.count
         switch body {
-        case .contiguous, .disk: return own
+        case .contiguous, .disk, .arriving: return own
         // Whole pages, plus the kernel's own memory for an open file.
         case .file(let file): return own + (file.count + 4095) & ~4095 + 1024
         case .heap(let heap): return own + heap.capacity + 64
@@ -160,4 +172,5 @@ enum BodyStorage: Sendable {
     case file(MemoryFile)
     case heap(HeapBody)
     case disk(LevelBody)
+    case arriving(BodyUnderWay)
 }

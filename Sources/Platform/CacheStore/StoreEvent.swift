@@ -132,6 +132,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var gatheringBytes = 0
     /// Bytes of large bodies being gathered for memory (see `CacheStoreOptions.stagingBytes`).
     public var stagingBytes = 0
+    /// Bytes of bodies that are read while they arrive.
+    public var sharingBytes = 0
     /// Requests under way whose responses may be stored.
     public var flights = 0
     /// How often a response was not written to disk because its queue was full, or because nothing

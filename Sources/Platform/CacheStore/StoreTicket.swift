@@ -44,6 +44,8 @@ public final class StoreTicket {
     /// Bytes taken from the staging budget, for a larger body.
     private var staged = 0
     private var isOver = false
+    /// What others read while it is received.
+    public private(set) var shared: BodyUnderWay?
 
     /// Why nothing more is accepted; `nil` while all is well.
     public private(set) var refusal: StoreRefusalReason?
@@ -135,6 +137,56 @@ public final class StoreTicket {
         guard hasCopy || !streams.isEmpty else { return refuse(streams.refusal ?? .tooLarge) }
         received = total
         return true
+    }
+
+    /// Whether what is being stored answers requests that come now: not if the key was invalidated
+    /// since the request was sent.
+    public var isCurrent: Bool { flight.map { store.memory.isValid($0) } ?? false }
+
+    /// A response that can be read while its body arrives; `nil` if there is no memory, the ticket
+    /// has ended, or it is not current.
+    public func share() -> CachedResponse? {
+        guard !isOver, isCurrent, let body = shared ?? makeShared() else { return nil }
+        shared = body
+        var copy = block?.copyOfText()
+        guard let text = copy.take() else { return nil }
+        return makeResponse(text, .arriving(body))
+    }
+
+    /// With what has been received so far.
+    private func makeShared() -> BodyUnderWay? {
+        let behind: BodyUnderWay.Behind?
+        let rest: [UnsafeRawBufferPointer]
+        if let file {
+            (behind, rest) = (.file(file, count: UInt64(file.count)), [])
+        } else if hasCopy {
+            behind = nil
+            if case .heap(let heap) = large { rest = [heap.bytes] } else { rest = [gathered] }
+        } else if let partial = streams.received() {
+            (behind, rest) = (partial.written.map { .level($0) }, partial.rest)
+        } else {
+            return nil
+        }
+        let body = BodyUnderWay(
+            expectedCount: expected, budget: store.memory.sharing, behind: behind)
+        for bytes in rest { guard body.append(bytes) else { return nil } }
+        return body.count == received ? body : nil
+    }
+
+    /// The body while it is after the head.
+    private var gathered: UnsafeRawBufferPointer {
+        block?.body ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    /// The body while it is in a memory file.
+    private var file: MemoryFile? {
+        if hasCopy, case .file(let file) = large { file } else { nil }
+    }
+
+    /// Where the body is being stored, for readers that are behind.
+    var behind: BodyUnderWay.Behind? {
+        if let file { return .file(file, count: UInt64(file.count)) }
+        return streams.received()?.written.map { .level($0) }
     }
 
     /// Appends to the copy in memory.

@@ -140,6 +140,23 @@ struct CacheDecisionTests {
         }
     }
 
+    @Test(arguments: ForwardReason.allCases)
+    func `a request for a part may read what another asked for whole`(reason: ForwardReason) {
+        let waits = [.uriMiss, .varyMiss, .policy, .stale].contains(reason)
+        func mayFollow(_ fields: [String], method: String = "GET") -> Bool {
+            let request = Request(fields, method: method)
+            return CacheDecision.mayFollow(
+                request.head.method, with: request.head.fields.present, reason)
+        }
+        #expect(mayFollow(["Range: bytes=0-1"]) == waits)
+        #expect(mayFollow(["Range: bytes=0-1", "If-Range: \"a\"", "Cookie: a=b"]) == waits)
+        #expect(!mayFollow([]))
+        #expect(!mayFollow(["If-Range: \"a\""]))
+        #expect(!mayFollow(["Range: bytes=0-1", "If-Match: \"a\""]))
+        #expect(!mayFollow(["Range: bytes=0-1", "Authorization: Basic eDp5"]))
+        #expect(!mayFollow(["Range: bytes=0-1"], method: "HEAD"))
+    }
+
     @Test func `what is asked in the background is whether the stored response still holds`() {
         let request = Request()
         func asked(_ fields: [String]) -> String {

@@ -52,9 +52,11 @@ private enum Table {
             .begin(.init(hasContent: $0, isIdempotent: true, hasClient: true))
         } + State.Decision.allCases.map { .decided($0) } + [.loaded, .flightEnded]
         + [true, false].map { .connected(2, wasReused: true, sendsGathered: $0) }
-        + State.Answer.allCases.map { .answered($0) } + [.responseEnded]
+        + State.Answer.allCases.map { .answered($0) }
+        + [true, false].map { .responseEnded(isRead: $0) }
         + failures + [.content] + [true, false].map { .contentEnded(isKept: $0) }
-        + [.drained, .clientGone, .clientTimedOut, .relayed, .over]
+        + [.drained] + [true, false].map { .clientGone(isWanted: $0) }
+        + [.clientTimedOut, .handedOn, .relayed, .over]
 
     /// Calls `body` with each state, each event, the state that follows and the reaction.
     static func each(_ body: (State, State.Event, State, State.Reaction) -> Void) {
@@ -125,9 +127,25 @@ struct ExchangeStateTests {
         #expect(reached == Set(Self.stateNames))
     }
 
-    @Test func `every state but the end leads to the end when the client goes`() {
-        for state in Self.stateNames {
-            #expect(Self.successors[state]?["clientGone"] == ["ended"])
+    @Test func `a client that goes leads to the end, unless others want the response`() {
+        Table.each { state, event, next, reaction in
+            guard case .clientGone(let isWanted) = event else { return }
+            let goesOn =
+                isWanted && state.hasClient && state.content == .none
+                && ["requesting", "responding"].contains(state.name)
+            #expect(next.name == (goesOn ? state.name : "ended"))
+            #expect(!goesOn || !next.hasClient && reaction.next == .detach)
+            #expect(goesOn || reaction.next != .detach)
+        }
+    }
+
+    @Test func `a client that reads by itself is served the rest once the response has ended`() {
+        Table.each { state, event, next, reaction in
+            guard case .responseEnded(isRead: true) = event, state.name == "responding" else {
+                return
+            }
+            #expect(next.name == (state.hasClient ? "serving" : "ended"))
+            #expect(reaction.next == (state.hasClient ? .read : .end(cut: false)))
         }
     }
 
@@ -245,7 +263,8 @@ struct ExchangeStateTests {
         #expect(seen["complete"] == ["responseEnded"])
         #expect(seen["forward"] == ["contentEnded"])
         #expect(seen["endContent"] == ["contentEnded"])
-        #expect(seen["read"] == ["drained"])
+        #expect(seen["read"] == ["drained", "responseEnded", "handedOn"])
+        #expect(seen["detach"] == ["clientGone"])
         #expect(seen["resume"] == ["drained"])
         for next in ["sendContent", "gatherContent", "holdContent", "dropContent"] {
             #expect(seen[next] == ["content"], "\(next)")

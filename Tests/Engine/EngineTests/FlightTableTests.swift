@@ -41,6 +41,23 @@ struct FlightTableTests {
         #expect(enter(&table, second, 3) == "lead")
     }
 
+    @Test func `another flight can lead in its place`() {
+        var table = FlightTable<Flight>(slotCount: 8)
+        let (first, second) = (Flight(), Flight())
+        #expect(table.leader(3) == nil)
+        _ = enter(&table, first, 3)
+        #expect(table.leader(3) === first && table.leader(11) == nil)
+        // Only the leader can be replaced.
+        table.replace(second, by: second, hash: 3)
+        #expect(table.leader(3) === first)
+        table.replace(first, by: second, hash: 3)
+        #expect(table.leader(3) === second)
+        table.leave(first, hash: 3)
+        #expect(table.leader(3) === second)
+        table.leave(second, hash: 3)
+        #expect(table.leader(3) == nil)
+    }
+
     @Test func `another key in the same slot proceeds alone while the flight lasts`() {
         var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())

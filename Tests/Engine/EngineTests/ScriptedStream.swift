@@ -40,6 +40,8 @@ final class ScriptedStream: UpstreamStream {
 
     // Its response.
     private var answer: Representation?
+    /// Whether what was delivered last is still in use.
+    private var hasLeftBuffer = false
     private var bytesLeft = 0
     private var isPaused = false
     private var isDriving = false
@@ -151,6 +153,8 @@ final class ScriptedStream: UpstreamStream {
         check(self.consumer != nil && part == .request, "handed on when it is in use")
         self.consumer = consumer
     }
+
+    func leaveBuffer() { hasLeftBuffer = true }
 
     func cancel() {
         // Cancelling one that has failed does nothing more.
@@ -292,12 +296,15 @@ final class ScriptedStream: UpstreamStream {
         var isLast = false
         if case .length = consumer.response.framing { isLast = bytesLeft == 0 }
         world.note("sends content of a response", count, number)
+        hasLeftBuffer = false
         let goesOn = consumer.upstreamBody(buffer.readable, owner: buffer, isLast: isLast)
         guard self.consumer === consumer else { return }
         if isLast { return end(consumer) }
         isPaused = !goesOn
         // Its buffer is reused for reading.
-        if goesOn { buffer.memory.initializeMemory(as: UInt8.self, repeating: 0xEE) }
+        if goesOn, !hasLeftBuffer {
+            buffer.memory.initializeMemory(as: UInt8.self, repeating: 0xEE)
+        }
     }
 
     private func end(_ consumer: any UpstreamConsumer) {

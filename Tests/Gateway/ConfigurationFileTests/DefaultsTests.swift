@@ -35,6 +35,7 @@ struct DefaultsTests {
         #expect(cache.variantsPerURL == 64)
         #expect(cache.path == "/home/someone/.local/state/pinfold")
         #expect(cache.maximumObjectBytes == 268_435_456)
+        #expect(cache.fill == .always)
         #expect(cache.bypassFields == CacheConfiguration.defaultBypassFields)
         #expect(snapshot.resolver.servers == .system)
         #expect(snapshot.resolver.minimumTTLSeconds == 0)

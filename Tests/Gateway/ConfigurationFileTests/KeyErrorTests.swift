@@ -84,7 +84,7 @@ struct KeyErrorTests {
         Wrong(
             "cache: 5",
             "1: cache: is a single value; expected a mapping with enabled, memory, "
-                + "disk, entries, variants, path, maximumObject, "
+                + "disk, entries, variants, path, maximumObject, fill, "
                 + "bypassFields"),
         Wrong(
             "cache: { entries: some }",

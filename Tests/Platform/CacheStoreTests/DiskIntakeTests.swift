@@ -58,7 +58,7 @@ struct DiskIntakeTests {
         tier.budget.release(tier.budget.limit)
         // and another evicts it before that one continues.
         var leaving = LevelWork()
-        tier.leaveMemory(new, &leaving)
+        tier.leaveMemory(new, wasUsed: true, &leaving)
         leaving.perform()
         storing.perform()
         var (written, removed) = (0, [Removal]())

@@ -23,7 +23,6 @@ struct IndexTableTests {
             let token: IndexToken
         }
         var table = IndexTable()
-        // Least recently used first.
         var model: [Known] = []
         var generator = SeededRandom(seed: 1)
         var nextID: Int64 = 1
@@ -36,11 +35,9 @@ struct IndexTableTests {
                 model.append(Known(id: nextID, hash: hash, bytes: bytes, token: token))
                 nextID += 1
             case 5..<8 where !model.isEmpty:
-                let known = model.remove(
-                    at: Int.random(in: 0..<model.count, using: &generator))
+                let known = model[Int.random(in: 0..<model.count, using: &generator)]
                 #expect(table.isLive(known.token))
-                table.touch(known.token.slot)
-                model.append(known)
+                table.countUse(of: known.token.slot)
             case _ where model.count > 200 || (!model.isEmpty && Bool.random(using: &generator)):
                 let known = model.remove(
                     at: Int.random(in: 0..<model.count, using: &generator))
@@ -48,12 +45,9 @@ struct IndexTableTests {
                 #expect(!table.isLive(known.token))
             default: break
             }
-            var isRight = table.count == model.count
-            isRight = isRight && table.bytes == model.reduce(0) { $0 + $1.bytes }
-            if let oldest = model.first, let newest = model.last {
-                isRight = isRight && table[table.oldest].id == oldest.id
-                isRight = isRight && table[table.newest].id == newest.id
-            }
+            let isRight =
+                table.count == model.count
+                && table.bytes == model.reduce(0) { $0 + $1.bytes }
             guard isRight else {
                 Issue.record("differs from the model")
                 return
@@ -68,13 +62,25 @@ struct IndexTableTests {
             }
             #expect(found == Set(model.filter { $0.hash == hash }.map(\.id)))
         }
-        var order: [Int64] = []
-        var slot = table.oldest
-        while slot >= 0 {
-            order.append(table[slot].id)
-            slot = table.newer(slot)
+        // Each is evicted once, and nothing that is not committed.
+        let committed = model.filter { $0.id % 3 > 0 }
+        for known in committed { table.setFlags(known.token.slot, .committed) }
+        var evicted: [Int64] = []
+        while case let slot = table.victim(), slot >= 0 { evicted.append(table.remove(slot).id) }
+        #expect(evicted.sorted() == committed.map(\.id).sorted())
+        #expect(table.count == model.count - committed.count)
+    }
+
+    @Test func `what memory has is spared as long as there is something else`() {
+        var table = IndexTable()
+        let tokens = (1...20).map { table.insert(entry($0, UInt64($0))) }
+        for (number, token) in tokens.enumerated() {
+            table.setFlags(token.slot, number % 2 == 0 ? .committed : [.committed, .resident])
         }
-        #expect(order == model.map(\.id))
+        var evicted: [Int64] = []
+        while case let slot = table.victim(), slot >= 0 { evicted.append(table.remove(slot).id) }
+        #expect(evicted.prefix(10).allSatisfy { $0 % 2 == 1 })
+        #expect(evicted.count == 20)
     }
 
     @Test func `a token does not name the entry that took over its slot`() {

@@ -352,7 +352,9 @@ package final class RemoteLevel: CacheLevel {
     }
 
     /// It has been stored here when it was stored in memory, or was refused.
-    package func leaveMemory(_ response: CachedResponse, _ work: inout LevelWork) {}
+    package func leaveMemory(
+        _ response: CachedResponse, wasUsed: Bool, _ work: inout LevelWork
+    ) {}
 
     package func remove(_ key: CacheKeyView, _ work: inout LevelWork) {
         _ = change(key.hash, vary: nil, &work, .remove([UInt8](key.bytes), vary: nil))

@@ -158,6 +158,7 @@ public struct SessionConfiguration: Sendable {
             networks: ["0.0.0.0/0", "::/0"].compactMap { IPNetwork($0) })
         snapshot.cache.isEnabled = cacheMemoryBytes > 0
         snapshot.cache.isShared = false
+        snapshot.cache.fill = .whileWanted
         snapshot.cache.memoryBytes = cacheMemoryBytes
         snapshot.cache.diskBytes = 0
         snapshot.limits = limits

@@ -65,6 +65,18 @@ extension CacheDecision {
         return !present.intersects(.consultedByCache)
     }
 
+    /// Whether a request that may not be one of those (`mayCollapse`), because it asks for a part,
+    /// may be answered with the response to one of them while that arrives.
+    public static func mayFollow(
+        _ method: Method, with present: FieldIDSet, _ reason: ForwardReason
+    ) -> Bool {
+        guard present.contains(.range) else { return false }
+        var others = present
+        others.remove(.range)
+        others.remove(.ifRange)
+        return mayCollapse(method, with: others, reason)
+    }
+
     /// What to do with a request for which a complete stored response was found (RFC 9111 §4): the
     /// keys are equal, its `VaryKey` matches, and its status is the stored head's.
     ///

@@ -12,6 +12,16 @@ package enum EngineMessage: Sendable {
     case loaded(Token, LoadResult)
     /// A part of a body on disk.
     case chunk(Token, ChunkResult)
+    /// More of a body that is read while it arrives is there, for the exchange of the token.
+    case progressed(Token)
+    /// An exchange of another environment waits for the response that is being fetched here.
+    case follow(RemoteFollower, hash: UInt64)
+    /// It waits no longer.
+    case unfollow(RemoteFollower, hash: UInt64)
+    /// The response that the exchange of the token waits for begins to arrive.
+    case arriving(Token, CachedResponse)
+    /// There is nothing more to wait for, for the exchange of the token.
+    case flightEnded(Token, Exchange.FlightEnd)
     /// The disk has caught up with what is being stored, for the exchange of the token.
     case storesDrained(Token)
     /// A reviewer's verdict on the server of a connection that has just been made.

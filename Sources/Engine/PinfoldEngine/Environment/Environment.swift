@@ -114,6 +114,15 @@ package final class Environment {
             (loop.handler(for: token) as? Exchange)?.loaded(result)
         case .chunk(let token, let result):
             (loop.handler(for: token) as? Exchange)?.chunkArrived(result)
+        case .progressed(let token):
+            (loop.handler(for: token) as? Exchange)?.bodyProgressed()
+        case .follow(let follower, let hash): follow(follower, hash)
+        case .unfollow(let follower, let hash):
+            flights.leader(hash)?.unfollow(follower)
+        case .arriving(let token, let response):
+            (loop.handler(for: token) as? Exchange)?.responseArrives(response)
+        case .flightEnded(let token, let end):
+            (loop.handler(for: token) as? Exchange)?.remoteFlightEnded(end)
         case .storesDrained(let token):
             (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
         case .reviewed(let token, let answer):
@@ -123,6 +132,11 @@ package final class Environment {
         case .connectionWanted(let request): pool?.connectionWanted(request)
         case .connectionAnswered(let request): pool?.connectionAnswered(request)
         }
+    }
+
+    private func follow(_ follower: RemoteFollower, _ hash: UInt64) {
+        if let leader = flights.leader(hash) { return leader.follow(follower) }
+        shared.mailboxes[follower.place].post(.flightEnded(follower.token, .failed))
     }
 
     /// Delivers the result of a transformation to the handler that waits for it, if it still

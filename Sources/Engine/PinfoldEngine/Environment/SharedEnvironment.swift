@@ -18,6 +18,8 @@ package final class SharedEnvironment: Sendable {
     /// The addresses that the process listens on; changed by a reload, read once per connection to
     /// a server.
     package let ownListeners = Locked(OwnListeners())
+    /// Responses that are received for the cache only.
+    let fillings = FillingLimits()
     /// When servers that a report-only pinset would have refused were logged.
     let pinReports = PinReports()
     /// Receives failures of pinsets; `nil` if they are not reported.

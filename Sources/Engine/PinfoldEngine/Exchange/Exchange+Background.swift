@@ -49,7 +49,7 @@ extension Exchange {
     }
 
     /// Copies the other exchange's request as GET, without the fields that concern only its client.
-    private func copyRequest(of other: Exchange) -> Bool {
+    func copyRequest(of other: Exchange) -> Bool {
         let copy = environment.loop.buffers.take(bytes: other.request.length + 16)
         var writer = HeadWriter(copy.writable)
         other.withRequestHead { bytes in

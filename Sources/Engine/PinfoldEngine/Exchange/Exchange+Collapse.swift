@@ -1,4 +1,5 @@
 import CachePolicy
+import CacheStore
 import Clocks
 import EventLoop
 import HTTPCore
@@ -21,7 +22,7 @@ import HTTPCore
 // so that responses that cannot be shared are not requested one after the other.
 extension Exchange {
     /// How a leader's flight ends for its followers.
-    enum FlightEnd {
+    package enum FlightEnd: Sendable {
         /// Its response is stored, or the stored response was confirmed.
         case stored
         /// Its response may not be stored.
@@ -48,31 +49,104 @@ extension Exchange {
     /// resource.
     func forwardOrWait() {
         guard isAdmitted() else { return }
-        guard let reason = caching.forwardReason, let hash = caching.key?.hash,
-            CacheDecision.mayCollapse(request.method, with: request.fields.present, reason)
+        guard let reason = caching.forwardReason, let key = caching.key else { return forward() }
+        let present = request.fields.present
+        let mayLead = CacheDecision.mayCollapse(request.method, with: present, reason)
+        guard mayLead || CacheDecision.mayFollow(request.method, with: present, reason)
         else { return forward() }
         // In a forwarding loop it would wait for itself.
         guard passes == 0 else { return forward() }
+        let hash = collapsing.variant ?? key.hash
+        guard mayLead || isLed(hash) else { return forward() }
         let now = environment.loop.now
         switch collapsing.role {
         case .none: break
         case .answered:
-            environment.flights.proceedAlone(
-                hash: hash, until: now + Self.aloneMilliseconds, for: clientNetwork)
+            // That a part was not there yet says nothing about other requests.
+            if mayLead {
+                environment.flights.proceedAlone(
+                    hash: hash, until: now + Self.aloneMilliseconds, for: clientNetwork)
+            }
             return forward()
-        case .leads, .follows, .gaveUp: return forward()
+        case .leads, .follows, .followsRemotely, .gaveUp, .gaveUpRemotely: return forward()
         }
+        let patience = collapsing.patience ?? environment.policy.timeouts.collapseMilliseconds
         switch environment.flights.enter(self, hash: hash, now: now) {
         case .alone: forward()
         case .lead:
+            if let place = placeOfLeader(hash) {
+                environment.flights.leave(self, hash: hash)
+                guard patience > 0, !present.contains(.cookie) || isKnownToBeShared,
+                    register()
+                else { return forward() }
+                return follow(at: place, hash, patience)
+            }
             collapsing.lead(hash)
+            // What was being fetched has just arrived or failed.
+            if !mayLead { endFlight(.failed) }
             forward()
         case .follow(let leader):
-            let patience = collapsing.patience ?? environment.policy.timeouts.collapseMilliseconds
-            guard patience > 0, register() else { return forward() }
+            guard patience > 0,
+                leader.storing.ticket != nil || isKnownToBeShared || hasCookies(of: leader),
+                register()
+            else { return forward() }
             follow(leader, patience, now)
         }
     }
+
+    /// Whether the last response was one for all: it was stored. Where that is not known, a request
+    /// with a cookie does not wait for the response to one with another, which may be personal.
+    private var isKnownToBeShared: Bool { caching.stored != nil }
+
+    private func hasCookies(of leader: Exchange) -> Bool { cookies == leader.cookies }
+
+    private var cookies: [UInt8] {
+        guard request.fields.contains(.cookie) else { return [] }
+        return withRequestHead { bytes in
+            request.fields.lazy.filter { $0.id == .cookie }.flatMap { field in
+                field.value.indices.map { bytes[$0] } + [UInt8(ascii: ";")]
+            }
+        }
+    }
+
+    /// Whether the response is being fetched, here or in another environment.
+    private func isLed(_ hash: UInt64) -> Bool {
+        if environment.flights.leader(hash) != nil { return true }
+        guard environment.shared.workerCount > 1, let place = store?.leader(hash) else {
+            return false
+        }
+        return place != environment.index
+    }
+
+    /// The environment that fetches the same response; `nil` if this one leads from now on.
+    private func placeOfLeader(_ hash: UInt64) -> Int? {
+        guard environment.shared.workerCount > 1, let store else { return nil }
+        let place = store.lead(hash, at: environment.index)
+        return place == environment.index ? nil : place
+    }
+
+    private func follow(at place: Int, _ hash: UInt64, _ patience: Int64) {
+        guard goesOn(after: .decided(.follow)) else { return }
+        collapsing.followRemotely(at: place, hash)
+        caching.forgetStored()
+        environment.metrics.add(.cacheCollapseWaits)
+        environment.loop.setDeadline(self, after: patience)
+        environment.shared.mailboxes[place].post(.follow(asRemoteFollower, hash: hash))
+    }
+
+    private var asRemoteFollower: RemoteFollower {
+        RemoteFollower(place: environment.index, token: token)
+    }
+
+    /// An exchange of another environment waits for this one's response.
+    func follow(_ follower: RemoteFollower) {
+        let queue = collapsing.followers ?? FollowerQueue(now: environment.loop.now)
+        collapsing.follow(in: queue)
+        queue.remote.insert(follower)
+        shareWithFollowers()
+    }
+
+    func unfollow(_ follower: RemoteFollower) { collapsing.followers?.remote.remove(follower) }
 
     private func follow(_ leader: Exchange, _ patience: Int64, _ now: Int64) {
         guard goesOn(after: .decided(.follow)) else { return }
@@ -86,6 +160,120 @@ extension Exchange {
         caching.forgetStored()
         environment.metrics.add(.cacheCollapseWaits)
         environment.loop.setDeadline(self, after: patience)
+        leader.shareWithFollowers()
+    }
+
+    // MARK: Reading while it arrives
+
+    /// Lets those who wait read the response while it arrives, if it is being stored; but only
+    /// whole content can be translated.
+    func shareWithFollowers() {
+        guard origin?.transformation == nil, let queue = collapsing.followers,
+            let ticket = storing.ticket, let response = ticket.share(), let body = ticket.shared
+        else { return }
+        share(body)
+        // It has been waiting for the client.
+        if let client, !client.isFlushed, serving.reader == nil, readsApart() { upstream?.resume() }
+        let remote = queue.remote
+        queue.remote = []
+        for follower in remote {
+            environment.shared.mailboxes[follower.place].post(.arriving(follower.token, response))
+        }
+        let loop = environment.loop
+        guard !queue.waiting.isEmpty else { return }
+        loop.afterTurn { Self.share(response, of: ticket, with: queue, on: loop) }
+    }
+
+    func share(_ body: BodyUnderWay) {
+        if storing.shared == nil { metrics.adjust(.cacheBodiesUnderWay, by: 1) }
+        storing.share(body)
+    }
+
+    /// The body is complete, or will not be.
+    func endSharing() -> BodyUnderWay? {
+        guard let body = storing.endSharing() else { return nil }
+        metrics.adjust(.cacheBodiesUnderWay, by: -1)
+        return body
+    }
+
+    /// A portion in each turn. Those who must wait for the end stay in the queue.
+    private static func share(
+        _ response: CachedResponse, of ticket: StoreTicket, with queue: FollowerQueue,
+        on loop: EventLoop
+    ) {
+        // Others may have come in the meantime.
+        guard ticket.isCurrent else { return }
+        var stay: [Exchange] = []
+        for _ in 0..<EventLoop.portion {
+            guard let follower = queue.waiting.popFirst() else { break }
+            if !follower.responseArrives(response) { stay.append(follower) }
+        }
+        let isDone = queue.waiting.isEmpty
+        for follower in stay { queue.waiting.append(follower) }
+        if !isDone { loop.afterTurn { share(response, of: ticket, with: queue, on: loop) } }
+    }
+
+    /// The response that it waits for begins to arrive.
+    /// - Returns: `false` if it goes on waiting for the end.
+    @discardableResult
+    func responseArrives(_ response: CachedResponse) -> Bool {
+        guard case .waiting = state.step, let origin,
+            origin.policy === environment.policy, origin.transformation == nil
+        else { return false }
+        collapsing.endWait(patience: nil, isAnswered: true)
+        environment.loop.setDeadline(self, after: nil)
+        guard goesOn(after: .flightEnded) else { return true }
+        if let hit = hit(on: response, origin) {
+            serveCollapsed(response, hit)
+        } else {
+            // Unless it waits for its own variant, it needs the origin in any case.
+            regroup(for: response, origin)
+            lookUp(at: origin)
+        }
+        return true
+    }
+
+    /// Waits for a response of its own variant if this one is of another: of several clients that
+    /// want it, only one asks for it.
+    private func regroup(for response: CachedResponse, _ origin: Origin) {
+        guard collapsing.variant == nil, response.policy == origin.fingerprint,
+            !response.varyKey.isEmpty, let key = caching.key,
+            let own = withRequestHead({
+                VaryKey(names: response.varyKey.names, for: request, in: $0)
+            }), own != response.varyKey
+        else { return }
+        var hasher = Hasher()
+        hasher.combine(key.hash)
+        hasher.combine(own)
+        collapsing.regroup(UInt64(truncatingIfNeeded: hasher.finalize()))
+    }
+
+    /// How the response answers the request without its origin; `nil` if it does not.
+    private func hit(on response: CachedResponse, _ origin: Origin) -> CacheHit? {
+        guard answers(response, origin) else { return nil }
+        let decision = withRequestHead { bytes in
+            CacheDecision.decide(
+                for: request, in: bytes, stored: response.metadata,
+                storedHead: response.head.octets, now: environment.wallSeconds,
+                options: origin.caching.options)
+        }
+        guard case .hit(let hit) = decision else { return nil }
+        // The end of a body of unknown length is unknown, and what comes much later is asked for.
+        guard request.fields.contains(.range), case .arriving(let body) = response.body else {
+            return hit
+        }
+        guard case .partial(let first, _, _) = hit.form, first <= body.count + Self.nearbyBytes
+        else { return nil }
+        return hit
+    }
+
+    /// A range is waited for if it begins at most this far behind what has arrived.
+    private static let nearbyBytes: UInt64 = 1 << 20
+
+    /// Whether the response goes on without the client: others read it or wait for it.
+    var isWanted: Bool {
+        if let followers = collapsing.followers, !followers.isEmpty { return true }
+        return (storing.shared?.readers ?? 0) > 0
     }
 
     /// Data came from the server: the followers keep waiting.
@@ -99,6 +287,9 @@ extension Exchange {
         guard case .leads(let hash) = collapsing.role else { return }
         let followers = collapsing.stopLeading()
         environment.flights.leave(self, hash: hash)
+        if environment.shared.workerCount > 1 {
+            store?.stopLeading(hash, at: environment.index)
+        }
         if end == .notStored {
             environment.flights.proceedAlone(
                 hash: hash, until: environment.loop.now + Self.aloneMilliseconds,
@@ -106,6 +297,10 @@ extension Exchange {
         }
         guard let queue = followers else { return }
         queue.end = end
+        for follower in queue.remote {
+            environment.shared.mailboxes[follower.place].post(.flightEnded(follower.token, end))
+        }
+        queue.remote = []
         let loop = environment.loop
         loop.afterTurn { Self.release(queue, on: loop) }
     }
@@ -130,9 +325,22 @@ extension Exchange {
         lookUpAgain()
     }
 
+    /// Of the exchange of another environment that it waits for.
+    func remoteFlightEnded(_ end: FlightEnd) {
+        guard case .followsRemotely = collapsing.role else { return }
+        collapsing.endWait(patience: nil, isAnswered: end != .failed)
+        environment.loop.setDeadline(self, after: nil)
+        lookUpAgain()
+    }
+
     /// Its patience is used up and it proceeds alone, unless the response has arrived or made
     /// progress meanwhile.
     func waitTimedOut() {
+        if case .followsRemotely(let place, let hash) = collapsing.role {
+            collapsing.giveUpRemotely()
+            environment.shared.mailboxes[place].post(.unfollow(asRemoteFollower, hash: hash))
+            return lookUpAgain()
+        }
         guard case .follows(let wait) = collapsing.role else { return }
         let queue = wait.queue
         if let end = queue.end {
@@ -189,7 +397,10 @@ extension Exchange {
     /// The exchange ends, or stops waiting.
     func leaveFlight() {
         switch collapsing.role {
-        case .none, .answered: break
+        case .none, .answered, .gaveUpRemotely: break
+        case .followsRemotely(let place, let hash):
+            collapsing.leave()
+            environment.shared.mailboxes[place].post(.unfollow(asRemoteFollower, hash: hash))
         case .gaveUp:
             releaseVariant()
             collapsing.leave()

@@ -9,6 +9,7 @@ extension Exchange {
     /// be used afterwards: the object may already be in use for another exchange.
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
+        if storing.filling != nil { endFilling() }
         if storing.flight != nil { endStoreFlight() }
         if forwarding.wasSent, !request.isSafe { invalidateUnanswered() }
         if collapsing.takesPart { leaveFlight() }
@@ -25,9 +26,22 @@ extension Exchange {
         }
     }
 
+    /// The client is gone, and the response goes on for others: the exchange is reported now.
+    func detachClient() {
+        leaveAccount()
+        uploadEnded()
+        let stream = client.take()
+        reportEnd(sent: stream?.sentBytes ?? (total: 0, content: 0))
+        serving.endReading()
+        // If the client held it up.
+        upstream?.resume()
+    }
+
     private func reportEnd(sent: (total: UInt64, content: UInt64)) {
         let duration = UInt64(max(0, environment.readClock() - report.began))
         debugEnd(duration)
+        guard !report.isMade else { return }
+        report.made()
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
         let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)

@@ -153,6 +153,7 @@ extension Exchange {
     }
 
     private var storedValidatorBytes: Int {
+        if let rest = forwarding.rest { return rest.maximumFieldBytes }
         guard let validation = caching.validation else { return 0 }
         return Int(validation.entityTag.count) + Int(validation.lastModified.count)
     }
@@ -167,6 +168,7 @@ extension Exchange {
     }
 
     private func appendConditions(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        forwarding.rest?.appendFields(to: &writer)
         guard let validation = caching.validation, let stored = caching.stored else { return }
         validation.appendFields(
             for: request, in: bytes,
@@ -203,6 +205,7 @@ extension Exchange {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
         let ending = RetryDecision.Ending(
             failure.error, responseStarted: failure.responseStarted)
+        if handsOn() { return }
         forwarding.lost(
             silently: ending == .connectionDied(responseStarted: false) && reusesConnection)
         fail(failure.error, ending, failure.attempts)

@@ -117,7 +117,7 @@ extension Exchange {
 
     /// Whether the stored response can be used for this request at all: same policy, same variant.
     @inline(__always)
-    private func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
+    func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
         guard response.policy == origin.fingerprint else { return false }
         if response.varyKey.isEmpty { return true }
         return withRequestHead { response.varyKey.matches(request, in: $0) }
@@ -166,7 +166,7 @@ extension Exchange {
     }
 
     /// Serves the response that it has waited for.
-    private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
+    func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
         report.used(cache: .collapsed)
         let forwarded = CacheStatus.Forwarded(
             reason: caching.forwardReason ?? .uriMiss, isCollapsed: true)

@@ -28,6 +28,7 @@ extension Exchange {
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
         if caching.stored != nil, answersForStored(bytes) { return }
+        if forwarding.rest != nil { return takeRest(bytes) }
         passHead(bytes, sentAs: sent)
     }
 
@@ -67,6 +68,7 @@ extension Exchange {
         let isStored = beginStore(bytes)
         debugStore(isStored)
         if !isStored { endFlight(unstoredBecause: storing.refusal) }
+        if isStored, collapsing.followers != nil { shareWithFollowers() }
         guard let client else {
             // In the background, a response that is not stored is useful only if its complete
             // arrival shows that the stored response is outdated.
@@ -157,21 +159,40 @@ extension Exchange {
     package func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool
     {
         serverProgressed()
-        store(bytes)
+        if forwarding.rest != nil {
+            let known = forwarding.takeKnown(of: bytes.count)
+            store(UnsafeRawBufferPointer(rebasing: bytes[known...]))
+        } else {
+            store(bytes)
+        }
         guard let client else {
-            if storing.ticket == nil, !confirmsOutdated(bytes.count) { endSilently() }
+            if !isOfUse(bytes.count) { endSilently() }
             return isLast || !waitsForStore()
         }
+        // The client reads what others read as well, at its own speed.
+        if serving.reader != nil { return isLast || !waitsForStore() }
         client.send(bytes, owner: owner)
         // The end is sent with the last part, and only once the response is stored: a client that
         // has seen the end may request it again immediately.
         if isLast { return true }
         guard client.flush() else {
+            if readsApart() { return !waitsForStore() }
             collapsing.followers?.hold(now: environment.loop.now)
             return false
         }
         if let followers = collapsing.followers { followers.resume(now: environment.loop.now) }
         return !waitsForStore()
+    }
+
+    /// From now on the client, which has not taken everything yet, reads what others read as well:
+    /// it must not hold them up. Returns false if there are no others.
+    func readsApart() -> Bool {
+        guard let body = storing.shared, let upstream, register() else { return false }
+        upstream.leaveBuffer()
+        serving.read(
+            with: StoredBodyReader(
+                exchange: self, source: .arriving(body), content: body.count ..< .max))
+        return true
     }
 
     /// Handles the complete content of a response that is replaced by other content for the client.
@@ -182,6 +203,13 @@ extension Exchange {
             return
         }
         if !sent.isEmpty { client.send(sent.readable, owner: sent) }
+    }
+
+    /// Whether it is of use to go on receiving the response without a client.
+    private func isOfUse(_ count: Int) -> Bool {
+        if isWanted { return true }
+        guard storing.ticket != nil else { return confirmsOutdated(count) }
+        return goesOnFilling(count)
     }
 
     /// How many bytes of a response that is not stored are read in the background to see whether it

@@ -79,8 +79,11 @@ extension Exchange {
         case .serveConfirmed: serveConfirmed()
         case .read: serving.reader?.proceed()
         case .resume:
+            // The client reads by itself what others read as well.
+            if serving.reader != nil { return resumeReading() }
             collapsing.followers?.resume(now: environment.loop.now)
             upstream?.resume()
+        case .detach: detachClient()
         case .complete:
             guard case .responseEnd(let trailers) = particulars else { return false }
             complete(trailers: trailers)
@@ -98,6 +101,11 @@ extension Exchange {
             return gather(bytes, isLast: isLast)
         case .end(let cut): end(cut: cut, after: particulars)
         }
+        return false
+    }
+
+    private func resumeReading() -> Bool {
+        serving.reader?.proceed()
         return false
     }
 
@@ -152,7 +160,7 @@ extension Exchange {
     /// of a tunnel belong to its carrier, which ends the exchange with them.
     func cutOff() {
         if let carrier = tunnel?.carrier { return carrier.cut() }
-        handle(.clientGone)
+        handle(.clientGone(isWanted: false))
     }
 
     /// Fails the exchange: tries again if that may help; otherwise replies if no response has
@@ -164,6 +172,7 @@ extension Exchange {
         _ attempts: FailedAttempts? = nil
     ) {
         abandonStore()
+        if serving.reader != nil { serving.endReading() }
         if serving.translation != nil { serving.endTranslation() }
         // The client has then seen nothing of a response.
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
@@ -188,7 +197,7 @@ extension Exchange {
     package func clientDrained() { _ = perform(next(after: .drained), .none) }
 
     /// The client's connection is gone; it no longer refers to the exchange.
-    package func clientGone() { handle(.clientGone, .clientGone) }
+    package func clientGone() { handle(.clientGone(isWanted: isWanted || fills()), .clientGone) }
 
     /// Nothing moved between the client and the gateway for too long.
     package func clientTimedOut() { handle(.clientTimedOut, .clientTimeout) }
@@ -198,7 +207,8 @@ extension Exchange {
     /// The server's response is complete.
     package func upstreamEnded(trailers: TrailerSection?) {
         finishStore()
-        _ = perform(next(after: .responseEnded), .responseEnd(trailers))
+        let isRead = serving.reader != nil
+        _ = perform(next(after: .responseEnded(isRead: isRead)), .responseEnd(trailers))
     }
 
     // MARK: The request's content

@@ -56,7 +56,7 @@ extension Exchange {
     private func beginServing(
         _ stored: CachedResponse, _ content: Range<UInt64>
     ) -> (any DownstreamStream)? {
-        let isStreamed = stored.isOnDiskOnly && !content.isEmpty
+        let isStreamed = stored.isReadInParts && !content.isEmpty
         if isStreamed, !register() {
             fail(.gateway(.descriptorsExhausted))
             return nil
@@ -97,18 +97,24 @@ extension Exchange {
             hit, stored: metadata, storedHead: bytes, cacheStatus: cacheStatus,
             to: &head.fields)
         head.fields.appendVia(received: .http11)
-        let framing: ContentFraming =
-            content.isEmpty ? .none : .lengthInFields(UInt64(content.count))
+        let framing: ContentFraming = content.isEmpty ? .none : Self.framing(of: content)
         report.answered(code)
         client.sendHead(head, framing: framing, closing: false)
+    }
+
+    /// Apart, so that the function above stays small enough to be a part of its callers.
+    @inline(never)
+    private static func framing(of content: Range<UInt64>) -> ContentFraming {
+        content.upperBound == .max
+            ? .streamed : .lengthInFields(content.upperBound - content.lowerBound)
     }
 
     @inline(__always)
     private func send(
         _ content: Range<UInt64>, of stored: CachedResponse, to client: any DownstreamStream
     ) {
-        let range = Int(content.lowerBound)..<Int(content.upperBound)
-        if !range.isEmpty {
+        if !content.isEmpty {
+            let range = Int(content.lowerBound)..<Int(clamping: content.upperBound)
             switch stored.body {
             case .contiguous(let body):
                 let bytes = UnsafeRawBufferPointer(rebasing: body.bytes[range])
@@ -119,6 +125,7 @@ extension Exchange {
             case .file(let file):
                 client.sendFile(file, offset: range.lowerBound, count: range.count)
             case .disk(let body): return read(content, of: .disk(body))
+            case .arriving(let body): return read(content, of: .arriving(body))
             }
         }
         endStored(client)
@@ -155,7 +162,15 @@ extension Exchange {
     /// A chunk of a body that is streamed from disk has arrived.
     func chunkArrived(_ result: ChunkResult) {
         switch state.step {
-        case .loading, .serving: serving.reader?.arrived(result)
+        case .loading, .serving, .responding: serving.reader?.arrived(result)
+        default: break
+        }
+    }
+
+    /// More of a body that is read while it arrives is there.
+    func bodyProgressed() {
+        switch state.step {
+        case .serving, .responding: serving.reader?.progressed()
         default: break
         }
     }

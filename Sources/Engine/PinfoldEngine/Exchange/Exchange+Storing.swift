@@ -72,7 +72,19 @@ extension Exchange {
 
     /// Adds content to the response being stored, or stops storing it.
     func store(_ bytes: UnsafeRawBufferPointer) {
+        if storing.shared != nil { return storeShared(bytes) }
         guard let ticket = storing.ticket, !ticket.append(bytes) else { return }
+        giveUp(ticket)
+    }
+
+    @inline(never)
+    private func storeShared(_ bytes: UnsafeRawBufferPointer) {
+        if let ticket = storing.ticket, !ticket.append(bytes) { giveUp(ticket) }
+        // Those who read it go on in any case.
+        storing.shared?.append(bytes, from: storing.ticket)
+    }
+
+    private func giveUp(_ ticket: StoreTicket) {
         ticket.abandon()
         storing.close()
         gaveUp(ticket.refusal ?? .lengthMismatch)
@@ -138,10 +150,13 @@ extension Exchange {
     @inline(__always)
     func finishStore() {
         if storing.ticket != nil, let ticket = storing.takeTicket() { finish(ticket) }
+        if storing.shared != nil { endSharing()?.end(with: nil) }
     }
 
     private func finish(_ ticket: StoreTicket) {
-        switch ticket.finish() {
+        let outcome = ticket.finish()
+        endSharing()?.end(with: outcome)
+        switch outcome {
         case .stored, .storedOnDisk:
             environment.metrics.add(.cacheStores)
             noteStored(ticket.varyKey)
@@ -172,6 +187,7 @@ extension Exchange {
     }
 
     func abandonStore() {
+        if storing.shared != nil { endSharing()?.breakOff() }
         guard storing.ticket != nil, let ticket = storing.takeTicket() else { return }
         ticket.abandon()
         notStored(because: .incomplete)

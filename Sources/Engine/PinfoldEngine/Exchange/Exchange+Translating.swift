@@ -79,6 +79,8 @@ extension Exchange {
             guard register() else { return fail(.gateway(.descriptorsExhausted)) }
             if case .file(let file) = stored.body { read(all, of: .file(file)) }
             if case .disk(let body) = stored.body { read(all, of: .disk(body)) }
+        // Only a complete body is translated.
+        case .arriving: fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
         }
     }
 

@@ -217,6 +217,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         case .loading, .serving: serving.reader?.proceed()
         case .waiting: waitTimedOut()
         case .gathering: forward()
+        case .responding where serving.reader != nil: readerOrStoreWaited()
         case .requesting, .discarding, .responding: storeWaitEnded(hasDrained: false)
         case .connecting, .opening: connectionWaitTimedOut()
         case .ended, .routing, .finishing, .tunnelling: break
@@ -225,6 +226,15 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
 
     /// Continues with a stored response that is being read for translation.
     package override func continueWork() {
-        if case .loading = state.step { serving.reader?.proceed() }
+        switch state.step {
+        case .loading, .serving, .responding: serving.reader?.proceed()
+        default: break
+        }
+    }
+
+    /// A deadline that was either the client's, which reads by itself, or that of the disk.
+    private func readerOrStoreWaited() {
+        serving.reader?.proceed()
+        storeWaitEnded(hasDrained: false)
     }
 }

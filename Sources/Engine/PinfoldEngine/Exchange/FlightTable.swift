@@ -62,6 +62,18 @@ struct FlightTable<Flight: AnyObject> {
         return .lead
     }
 
+    /// The flight that leads for a key; `nil` if none does.
+    func leader(_ hash: UInt64) -> Flight? {
+        let slot = slots[index(of: hash)]
+        return slot.hash == hash ? slot.leader : nil
+    }
+
+    /// Another flight leads in place of one.
+    mutating func replace(_ flight: Flight, by other: Flight, hash: UInt64) {
+        let index = index(of: hash)
+        if slots[index].leader === flight { slots[index].leader = other }
+    }
+
     /// Nobody needs to wait for the flight any longer.
     mutating func leave(_ flight: Flight, hash: UInt64) {
         let index = index(of: hash)

@@ -10,6 +10,10 @@ import EventLoop
 /// the response up counts against their patience, however much arrives in between.
 final class FollowerQueue {
     let waiting = LinkedQueue<Exchange>()
+    /// Those of other environments.
+    var remote: Set<RemoteFollower> = []
+    /// Whether nobody waits.
+    var isEmpty: Bool { waiting.isEmpty && remote.isEmpty }
     /// How the flight ended, once it has.
     var end: Exchange.FlightEnd?
     /// When something last came from the leader's server.
@@ -65,6 +69,13 @@ final class FollowerQueue {
     func hasStored(_ variant: VaryKey, since sentAt: Int64) -> Bool {
         stored[variant].map { $0 >= sentAt } ?? false
     }
+}
+
+/// An exchange of another environment that waits for a response.
+package struct RemoteFollower: Hashable, Sendable {
+    /// The index of its environment's mailbox.
+    let place: Int
+    let token: Token
 }
 
 /// The wait of one exchange in a queue.

@@ -72,6 +72,9 @@ package protocol UpstreamStream: AnyObject {
     func flush() -> Bool
     /// The consumer accepts content of the response again.
     func resume()
+    /// What was delivered last is still in use: what follows is read into another buffer. Needed if
+    /// the consumer accepts more before everything has been written.
+    func leaveBuffer()
     /// Replaces the consumer, on behalf of the one that the stream was handed to.
     func setConsumer(_ consumer: any UpstreamConsumer)
     /// The consumer gives up; it is not called any more.

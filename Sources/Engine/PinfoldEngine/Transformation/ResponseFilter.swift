@@ -113,6 +113,10 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         if !streamHasEnded { stream.resume() }
     }
 
+    func leaveBuffer() {
+        if !streamHasEnded { stream.leaveBuffer() }
+    }
+
     func cancel() {
         exchange = nil
         end()

@@ -146,12 +146,16 @@ package final class Origin {
         let options: PolicyOptions
         /// The request fields that bypass the cache.
         let bypassFields: BypassFields
+        /// Whether what is being stored is received to its end if its client leaves.
+        let fill: CacheFill
 
         init(
-            options: PolicyOptions = PolicyOptions(), bypassFields: BypassFields = BypassFields([])
+            options: PolicyOptions = PolicyOptions(), bypassFields: BypassFields = BypassFields([]),
+            fill: CacheFill = .whileWanted
         ) {
             self.options = options
             self.bypassFields = bypassFields
+            self.fill = fill
         }
     }
 
@@ -174,7 +178,8 @@ package final class Origin {
             policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
         // A reverse route's upstream uses the gateway's own.
         caching = Caching(
-            options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass)
+            options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass,
+            fill: entry?.cacheFill ?? policy.configuration.cache.fill)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)

@@ -218,6 +218,17 @@ extension UpstreamConnection: UpstreamStream {
         drive()
     }
 
+    package func leaveBuffer() {
+        guard let current = input else { return }
+        guard !current.isEmpty else {
+            input = nil
+            return
+        }
+        let next = environment.loop.buffers.take(bytes: current.count)
+        next.copyUnread(of: current)
+        input = next
+    }
+
     package func setConsumer(_ consumer: any UpstreamConsumer) { self.consumer = consumer }
 
     package func cancel() {

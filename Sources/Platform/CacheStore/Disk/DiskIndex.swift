@@ -282,13 +282,14 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// Called when an entry has been evicted from memory. What was kept there until now should not
-    /// be the first that the disk evicts.
-    func leftMemory(_ token: IndexToken, now: UInt32) {
+    /// Called when an entry has been evicted from memory.
+    /// - Parameter wasUsed: what memory found for requests should not be the first that the disk
+    ///   evicts.
+    func leftMemory(_ token: IndexToken, wasUsed: Bool, now: UInt32) {
         state.withLock { state in
             guard state.table.isLive(token) else { return }
             state.table.setFlags(token.slot, state.table[token.slot].flags.subtracting(.resident))
-            state.use(token.slot, now: now, every: accessSeconds)
+            if wasUsed { state.use(token.slot, now: now, every: accessSeconds) }
         }
     }
 
@@ -397,7 +398,7 @@ extension DiskIndex.State {
     }
 
     mutating func use(_ slot: Int32, now: UInt32, every seconds: UInt32) {
-        table.touch(slot)
+        table.countUse(of: slot)
         guard now > table[slot].accessed, now - table[slot].accessed >= seconds else { return }
         table.setAccessed(slot, now)
         guard !table[slot].flags.contains(.accessedChanged) else { return }

@@ -107,31 +107,15 @@ extension DiskIndex {
         }
     }
 
-    /// Removes the least recently used committed entry; `nil` if there is none. Entries that memory
-    /// has get a second chance, up to a point: their uses are not seen here.
+    /// Removes the committed entry that is the least likely to be used; `nil` if there is none.
     ///
     /// - Parameter counter: the limit that was exceeded.
     func evict(_ counter: WritableKeyPath<DiskEvictions, UInt64>) -> Removal? {
         state.withLock { state in
-            var chances = 64
-            var slot = state.table.oldest
-            while slot >= 0 {
-                let newer = state.table.newer(slot)
-                let flags = state.table[slot].flags
-                if !flags.contains(.committed) {
-                    slot = newer
-                    continue
-                }
-                if flags.contains(.resident), chances > 0, state.table.count > 1 {
-                    chances -= 1
-                    state.table.touch(slot)
-                    slot = newer
-                    continue
-                }
-                state.evictions[keyPath: counter] += 1
-                return state.remove(slot)
-            }
-            return nil
+            let slot = state.table.victim()
+            guard slot >= 0 else { return nil }
+            state.evictions[keyPath: counter] += 1
+            return state.remove(slot)
         }
     }
 

@@ -129,9 +129,9 @@ extension DiskTier: CacheLevel {
         }
     }
 
-    func leaveMemory(_ response: CachedResponse, _ work: inout LevelWork) {
+    func leaveMemory(_ response: CachedResponse, wasUsed: Bool, _ work: inout LevelWork) {
         guard response.token == .none else {
-            return index.leftMemory(response.token, now: LastUse.now())
+            return index.leftMemory(response.token, wasUsed: wasUsed, now: LastUse.now())
         }
         // Before the index is read, and while the disk is off, its journal already has the key.
         guard index.phase == .ready, let bytes = self.bytes(of: response),

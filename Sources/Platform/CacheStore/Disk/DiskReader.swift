@@ -149,7 +149,7 @@ struct DiskReader<Source: RowSource> {
     /// Makes a loaded entry available in memory; `nil` if it was replaced or invalidated while it
     /// was being read.
     private func promote(_ response: CachedResponse, _ load: LevelLoad) -> CachedResponse? {
-        load.memory.promote(response) { [index = tier.index] isInMemory in
+        load.memory.promote(response, isNear: true) { [index = tier.index] isInMemory in
             index.promote(response.token, resident: isInMemory)
         }
     }

@@ -14,6 +14,10 @@ final class DiskStream: LevelStream {
     private var chunk: ChunkBytes?
     private var nextIndex = 0
     private var count: UInt64 = 0
+    /// The chunks that were queued and, when last looked at, not written yet; and how many were
+    /// before them.
+    private var unwritten: [ChunkBytes] = []
+    private var writtenCount = 0
     /// Bytes taken from the queue's budget for the row.
     private var reserved: Int
     private var step = Step.receiving
@@ -60,8 +64,29 @@ final class DiskStream: LevelStream {
         let operation = DiskOperation.chunk(
             body: id, index: nextIndex, chunk, reserved: chunk.capacity)
         guard tier.queue.append(operation, epoch: epoch) else { throw giveUp() }
+        noteWritten()
+        unwritten.append(chunk)
         self.chunk = nil
         nextIndex += 1
+    }
+
+    /// Lets go of the chunks that have been written.
+    private func noteWritten() {
+        let written = unwritten.prefix { $0.isWritten.load(ordering: .acquiring) }.count
+        unwritten.removeFirst(written)
+        writtenCount += written
+    }
+
+    func received() -> PartialBody? {
+        guard case .receiving = step else { return nil }
+        noteWritten()
+        let rest = unwritten.map(\.bytes) + (chunk.map { [$0.bytes] } ?? [])
+        guard writtenCount > 0 else { return PartialBody(written: nil, rest: rest) }
+        tier.index.pin(id)
+        let size = tier.options.chunkBytes
+        let count = UInt64(writtenCount) * UInt64(size)
+        return PartialBody(
+            written: tier.body(id: id, count: count, chunkBytes: size), rest: rest)
     }
 
     private func giveUp() -> StoreRefusalReason {
@@ -73,6 +98,7 @@ final class DiskStream: LevelStream {
     func finish() throws(StoreRefusalReason) -> LevelBody {
         guard case .receiving = step else { throw .closed }
         try send()
+        unwritten = []
         step = .finished
         tier.index.pin(id)
         return tier.body(id: id, count: count, chunkBytes: tier.options.chunkBytes)
@@ -96,6 +122,7 @@ final class DiskStream: LevelStream {
         step = .over
         if let chunk { tier.budget.release(chunk.capacity) }
         chunk = nil
+        unwritten = []
         tier.budget.release(reserved)
         reserved = 0
         _ = tier.queue.append(.dropBody(id), epoch: epoch)

@@ -15,7 +15,7 @@ struct IndexToken: Sendable, Equatable {
 }
 
 /// One entry of the index: 48 bytes.
-struct IndexSlot: AgeLinked {
+struct IndexSlot: EvictionSlot {
     /// The entry's row id; 0 when the slot is free.
     var id: Int64 = 0
     var keyHash: UInt64 = 0
@@ -30,11 +30,15 @@ struct IndexSlot: AgeLinked {
     /// Next slot of the same bucket, or of the free list.
     var chain: Int32 = -1
     var flags = IndexFlags()
+    var uses = SlotUses()
     /// The names nominated by its Vary, as a number in the table's `varyNames`.
     fileprivate(set) var names = VaryNamesTable.none
 
     static let unitBytes: Int64 = 256
     var bytes: Int64 { Int64(units) * Self.unitBytes }
+    var weight: Int64 { bytes }
+    /// The uses of what memory has are not seen here.
+    var isInUse: Bool { uses.count > 0 || flags.contains(.resident) }
 
     /// An entry used now, to be inserted into a table.
     init(id: Int64, keyHash: UInt64, varyHash: UInt32, bytes: Int64, flags: IndexFlags) {
@@ -67,17 +71,14 @@ struct IndexFlags: OptionSet {
     static let chunked = IndexFlags(rawValue: 8)
 }
 
-/// What is on disk, as a hash table with an LRU list through it; no locks, no I/O. Several entries
-/// may have one key (its variants); equal hashes count as equal keys, which at worst drops an entry
-/// too many.
+/// What is on disk, as a hash table, and the queues by which it is evicted; no locks, no I/O.
+/// Several entries may have one key (its variants); equal hashes count as equal keys, which at
+/// worst drops an entry too many.
 struct IndexTable {
     private(set) var slots: ContiguousArray<IndexSlot> = []
     private var buckets: ContiguousArray<Int32>
     private var free: Int32 = -1
-    private var ages = AgeList()
-    /// The most and the least recently used.
-    var newest: Int32 { ages.newest }
-    var oldest: Int32 { ages.oldest }
+    private var queues = EvictionQueues()
     private(set) var count = 0
     /// Bytes on disk of all entries.
     private(set) var bytes: Int64 = 0
@@ -89,6 +90,7 @@ struct IndexTable {
         while size < minimumCapacity + minimumCapacity / 2 { size *= 2 }
         buckets = ContiguousArray(repeating: -1, count: size)
         slots.reserveCapacity(minimumCapacity)
+        queues.reserve(size)
     }
 
     subscript(slot: Int32) -> IndexSlot {
@@ -116,10 +118,14 @@ struct IndexTable {
         return slot
     }
 
-    /// Inserts an entry as the most recently used. `entry.id` must not be in the table.
+    /// Inserts an entry as the newest. `entry.id` must not be in the table.
     ///
-    /// - Parameter names: the names it nominates by Vary (`VaryKey.names`).
-    mutating func insert(_ entry: IndexSlot, varyNames names: [UInt8] = []) -> IndexToken {
+    /// - Parameters:
+    ///   - names: the names it nominates by Vary (`VaryKey.names`).
+    ///   - isProven: whether it is known to be used more than once.
+    mutating func insert(
+        _ entry: IndexSlot, varyNames names: [UInt8] = [], isProven: Bool = false
+    ) -> IndexToken {
         precondition(entry.id > 0)
         var entry = entry
         entry.names = varyNames.retain(names)
@@ -136,7 +142,7 @@ struct IndexTable {
         let home = bucket(entry.keyHash)
         slots[Int(slot)].chain = buckets[home]
         buckets[home] = slot
-        ages.link(slot, in: &slots)
+        queues.insert(slot, isProven: isProven, in: &slots)
         count += 1
         bytes += entry.bytes
         return IndexToken(slot: slot, id: entry.id)
@@ -147,7 +153,7 @@ struct IndexTable {
     mutating func remove(_ slot: Int32) -> IndexSlot {
         let entry = slots[Int(slot)]
         precondition(entry.id > 0)
-        ages.unlink(slot, in: &slots)
+        queues.remove(slot, in: &slots)
         let home = bucket(entry.keyHash)
         if buckets[home] == slot {
             buckets[home] = entry.chain
@@ -165,9 +171,11 @@ struct IndexTable {
         return entry
     }
 
-    /// Makes an entry the most recently used.
-    mutating func touch(_ slot: Int32) {
-        ages.renew(slot, in: &slots)
+    mutating func countUse(of slot: Int32) { slots[Int(slot)].uses.add() }
+
+    /// The committed entry that is the least likely to be used; -1 if there is none.
+    mutating func victim() -> Int32 {
+        queues.victim(in: &slots, of: bytes) { !$0.flags.contains(.committed) }
     }
 
     /// Changes what does not affect the table's order.
@@ -177,16 +185,13 @@ struct IndexTable {
         slots[Int(slot)].accessed = seconds
     }
 
-    /// The next less recently used entry; -1 at the end.
-    func older(_ slot: Int32) -> Int32 { slots[Int(slot)].older }
-    func newer(_ slot: Int32) -> Int32 { slots[Int(slot)].newer }
-
     private func bucket(_ keyHash: UInt64) -> Int {
         Int(truncatingIfNeeded: keyHash) & (buckets.count &- 1)
     }
 
     private mutating func grow() {
         buckets = ContiguousArray(repeating: -1, count: buckets.count * 2)
+        queues.reserve(buckets.count)
         for slot in slots.indices where slots[slot].id > 0 {
             let home = bucket(slots[slot].keyHash)
             slots[slot].chain = buckets[home]

@@ -21,6 +21,7 @@ final class WriterScratch {
 struct RowBatch {
     var written: [IndexToken] = []
     var barriers: [@Sendable () -> Void] = []
+    var chunks: [ChunkBytes] = []
     var reserved = 0
     var bytes = 0
     var operations = 0
@@ -57,6 +58,7 @@ final class RowWriter {
         tier.index.committed(batch.written)
         tier.counters.writes.wrappingAdd(UInt64(batch.written.count), ordering: .relaxed)
         tier.budget.release(batch.reserved)
+        for chunk in batch.chunks { chunk.isWritten.store(true, ordering: .releasing) }
         for completion in batch.barriers { completion() }
         batch = RowBatch()
     }
@@ -86,6 +88,7 @@ final class RowWriter {
             guard receiving.contains(body) else { return }
             if hasRoom {
                 try connection.insert(chunk: index, of: body, data: data.bytes)
+                batch.chunks.append(data)
             } else {
                 try drop(body, connection)
                 abandoned.insert(body)
@@ -215,7 +218,7 @@ final class RowWriter {
         switch response.body {
         case .contiguous(let body): inline = body.bytes
         case .heap(let heap): inline = heap.bytes
-        case .file: break
+        case .file, .arriving: break
         case .disk(let disk):
             bodyID = disk.id
             try connection.complete(body: bodyID)
@@ -293,7 +296,7 @@ final class RowWriter {
                 data = UnsafeRawBufferPointer(rebasing: heap.bytes[offset..<offset + count])
             case .contiguous(let body):
                 data = UnsafeRawBufferPointer(rebasing: body.bytes[offset..<offset + count])
-            case .disk: return
+            case .disk, .arriving: return
             }
             try connection.insert(chunk: index, of: response.token.id, data: data)
             offset += count

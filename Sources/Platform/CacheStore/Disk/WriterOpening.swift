@@ -143,7 +143,7 @@ struct WriterOpening {
         }
         rows.sort { ($0.slot.accessed, $0.slot.id) < ($1.slot.accessed, $1.slot.id) }
         var table = IndexTable(minimumCapacity: max(rows.count, min(room, largestRoom)))
-        for row in rows { _ = table.insert(row.slot, varyNames: row.varyNames) }
+        for row in rows { _ = table.insert(row.slot, varyNames: row.varyNames, isProven: true) }
         return DiskIndex.Contents(
             seed: UInt64(bitPattern: seed), table: table, bodies: bodies, lastID: lastID)
     }

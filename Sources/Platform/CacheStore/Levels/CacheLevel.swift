@@ -105,7 +105,8 @@ package protocol CacheLevel: ChunkSource {
     ) -> Bool
 
     /// A response is being evicted from memory: the last chance to take what is only there.
-    func leaveMemory(_ response: CachedResponse, _ work: inout LevelWork)
+    /// - Parameter wasUsed: whether memory has found it for requests while it had it.
+    func leaveMemory(_ response: CachedResponse, wasUsed: Bool, _ work: inout LevelWork)
 
     /// Removes every variant of a key.
     func remove(_ key: CacheKeyView, _ work: inout LevelWork)
@@ -154,6 +155,19 @@ extension CacheLevel {
     package func whenDrained(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 
+extension LevelStream {
+    package func received() -> PartialBody? { nil }
+}
+
+/// What a level has received of a body.
+package struct PartialBody {
+    /// Whole chunks that can be read; `nil` if there are none yet. They stay readable until the
+    /// stream is abandoned.
+    package let written: LevelBody?
+    /// What follows, in order; valid until the next call of the stream.
+    package let rest: [UnsafeRawBufferPointer]
+}
+
 /// What is known of a response whose body begins to arrive. The key is valid during the call.
 package struct ArrivingResponse {
     package let key: CacheKeyView
@@ -182,6 +196,9 @@ package protocol ChunkSource: AnyObject, Sendable {
 package protocol LevelStream: AnyObject {
     /// Adds bytes. If it throws, the level has removed what it had, and the stream has ended.
     func append(_ bytes: UnsafeRawBufferPointer) throws(StoreRefusalReason)
+
+    /// What has been received so far; `nil` if that cannot be read before the body is complete.
+    func received() -> PartialBody?
 
     /// Completes the body. It is visible to nobody until `publish`.
     func finish() throws(StoreRefusalReason) -> LevelBody

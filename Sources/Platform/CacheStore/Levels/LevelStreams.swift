@@ -93,6 +93,11 @@ struct LevelStreams {
         }
     }
 
+    /// What has been received so far, as the first level has it from which it can be read.
+    func received() -> PartialBody? {
+        targets.lazy.compactMap { $0.stream?.received() }.first
+    }
+
     /// A body that has been streamed into a level.
     struct Body {
         let level: any CacheLevel

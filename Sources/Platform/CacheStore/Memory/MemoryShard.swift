@@ -10,14 +10,14 @@ public enum MemoryMatch: Sendable {
     case several([CachedResponse])
 }
 
-/// One part of the memory tier: a hash table with a list through it that approximates least
-/// recently used (CLOCK: a lookup only marks what it finds, and what is marked gets a second chance
-/// when room is made). A value without locks.
+/// One part of the memory tier: a hash table, and the queues by which it evicts. A value without
+/// locks.
 ///
-/// Moving a found entry to the front of the list would touch three more memory locations, each a
-/// cache miss: half of a lookup's time among many responses.
+/// A lookup only counts the use of what it finds. Moving a found entry to the front of a list would
+/// touch three more memory locations, each a cache miss: half of a lookup's time among many
+/// responses.
 struct MemoryShard {
-    private struct Slot: AgeLinked {
+    private struct Slot: EvictionSlot {
         var response: CachedResponse?
         var hash: UInt64 = 0
         var bytes = 0
@@ -26,36 +26,40 @@ struct MemoryShard {
         var older: Int32 = -1
         /// Next slot of the bucket, or of the free list.
         var chain: Int32 = -1
-        /// Whether it was found since this slot was last considered for eviction.
-        var isUsed = false
-    }
+        var uses = SlotUses()
 
-    /// The maximum number of second chances while room is made for one response.
-    static let chances = 64
+        var keyHash: UInt64 { hash }
+        var weight: Int64 { Int64(bytes) }
+    }
 
     private var slots: ContiguousArray<Slot> = []
     private var buckets = ContiguousArray<Int32>(repeating: -1, count: 64)
     private var free: Int32 = -1
-    private var ages = AgeList()
+    private var queues = EvictionQueues()
     /// Requests under way whose responses may be stored here.
     var flights = StoreFlights()
+    /// Where a response is being fetched that others may wait for, by the hash of its key.
+    var leaders: [UInt64: Int] = [:]
     private(set) var count = 0
     private(set) var bytes = 0
     private(set) var evictions: UInt64 = 0
     let variantLimit: Int
 
-    init(variantLimit: Int) { self.variantLimit = max(1, variantLimit) }
+    init(variantLimit: Int) {
+        self.variantLimit = max(1, variantLimit)
+        queues.reserve(buckets.count)
+    }
 
     // MARK: Looking
 
-    /// The responses of a key; each is marked as used.
+    /// The responses of a key; each counts as used.
     @inline(__always)
     mutating func find(_ hash: UInt64, _ key: UnsafeRawBufferPointer) -> MemoryMatch {
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
             if let response = match(slot, hash, key) {
                 let next = slots[Int(slot)].chain
-                slots[Int(slot)].isUsed = true
+                slots[Int(slot)].uses.add()
                 return next < 0 ? .one(response) : findMore(response, next, hash, key)
             }
             slot = slots[Int(slot)].chain
@@ -73,7 +77,7 @@ struct MemoryShard {
             if let response = match(slot, hash, key) {
                 if several.isEmpty { several.append(first) }
                 several.append(response)
-                slots[Int(slot)].isUsed = true
+                slots[Int(slot)].uses.add()
             }
             slot = slots[Int(slot)].chain
         }
@@ -132,7 +136,7 @@ struct MemoryShard {
                     variants += 1
                     // A bucket's chain has the latest first.
                     oldestVariant = slot
-                    if !slots[Int(slot)].isUsed { leastUsed = slot }
+                    if slots[Int(slot)].uses.count == 0 { leastUsed = slot }
                 }
             }
             slot = next
@@ -184,26 +188,27 @@ struct MemoryShard {
     /// Removes everything and voids all stores under way.
     mutating func removeAll(dropped: inout [CachedResponse]) {
         flights.voidAll()
-        while ages.oldest >= 0 { remove(ages.oldest, dropped: &dropped) }
+        for slot in slots.indices where slots[slot].response != nil {
+            remove(Int32(slot), dropped: &dropped)
+        }
     }
 
-    /// Removes the oldest response that was not used recently, unless that is `kept`.
-    mutating func evict(except kept: CachedResponse?) -> CachedResponse? {
-        var chances = Self.chances
-        while ages.oldest >= 0, ages.newest != ages.oldest, chances > 0,
-            slots[Int(ages.oldest)].isUsed || slots[Int(ages.oldest)].response === kept
-        {
-            chances -= 1
-            let slot = ages.oldest
-            slots[Int(slot)].isUsed = false
-            ages.renew(slot, in: &slots)
-        }
-        guard ages.oldest >= 0, let response = slots[Int(ages.oldest)].response, response !== kept
-        else { return nil }
+    /// Whether a response that was read from a level below should be kept, if there is little room:
+    /// only if it was read before, not long ago.
+    mutating func isWorthKeeping(_ hash: UInt64) -> Bool { queues.isWorthKeeping(hash) }
+
+    /// Removes the response that is the least likely to be used, other than `kept`.
+    /// - Returns: the response, and whether it had proved itself (`SlotUses`).
+    mutating func evict(
+        except kept: CachedResponse?
+    ) -> (response: CachedResponse, wasProven: Bool)? {
+        let slot = queues.victim(in: &slots, of: Int64(bytes)) { $0.response === kept }
+        guard slot >= 0, let response = slots[Int(slot)].response else { return nil }
+        let wasProven = slots[Int(slot)].uses.isProven
         var dropped: [CachedResponse] = []
-        remove(ages.oldest, dropped: &dropped)
+        remove(slot, dropped: &dropped)
         evictions += 1
-        return response
+        return (response, wasProven)
     }
 
     private mutating func add(_ response: CachedResponse) {
@@ -223,13 +228,13 @@ struct MemoryShard {
         let home = bucket(response.keyHash)
         slots[Int(slot)].chain = buckets[home]
         buckets[home] = slot
-        ages.link(slot, in: &slots)
+        queues.insert(slot, in: &slots)
         count += 1
         bytes += size
     }
 
     private mutating func remove(_ slot: Int32, dropped: inout [CachedResponse]) {
-        ages.unlink(slot, in: &slots)
+        queues.remove(slot, in: &slots)
         let home = bucket(slots[Int(slot)].hash)
         let chain = slots[Int(slot)].chain
         if buckets[home] == slot {
@@ -254,6 +259,7 @@ struct MemoryShard {
 
     private mutating func grow() {
         buckets = ContiguousArray(repeating: -1, count: buckets.count * 2)
+        queues.reserve(buckets.count)
         for slot in slots.indices where slots[slot].response != nil {
             let home = bucket(slots[slot].hash)
             slots[slot].chain = buckets[home]

@@ -27,6 +27,8 @@ package final class MemoryTier: Sendable {
     let gathering: StoreBudget
     /// Bytes of larger bodies being gathered.
     let staging: StoreBudget
+    /// Bytes of bodies that are read while they arrive.
+    let sharing: StoreBudget
     private let options: CacheStoreOptions
     /// Notified of evictions.
     private let levels: [any CacheLevel]
@@ -45,6 +47,8 @@ package final class MemoryTier: Sendable {
         files = DescriptorBudget(limit: options.memoryFiles)
         gathering = StoreBudget(limit: options.gatheringBytes)
         staging = StoreBudget(limit: options.stagingBytes)
+        // What is on its way to a level is in memory twice.
+        sharing = StoreBudget(limit: options.queueBytes + options.stagingBytes)
         self.options = options
         self.levels = levels
     }
@@ -75,6 +79,25 @@ package final class MemoryTier: Sendable {
     @inline(__always)
     func endFlight(_ flight: StoreFlight) {
         part(flight.hash).withLock { $0.flights.end(flight) }
+    }
+
+    /// See `CacheStore.lead`.
+    func lead(_ hash: UInt64, at place: Int) -> Int {
+        part(hash).withLock { shard in
+            if let other = shard.leaders[hash] { return other }
+            shard.leaders[hash] = place
+            return place
+        }
+    }
+
+    /// See `CacheStore.leader`.
+    func leader(_ hash: UInt64) -> Int? { part(hash).withLock { $0.leaders[hash] } }
+
+    /// See `CacheStore.stopLeading`.
+    func stopLeading(_ hash: UInt64, at place: Int) {
+        part(hash).withLock { shard in
+            if shard.leaders[hash] == place { shard.leaders[hash] = nil }
+        }
     }
 
     /// Whether the flight's response may currently be stored.
@@ -112,8 +135,12 @@ package final class MemoryTier: Sendable {
                 var work = LevelWork()
                 let evicted = shard.evict(except: kept)
                 // Under the lock, so that an invalidation finds it where it has gone to.
-                if let evicted { for level in levels { level.leaveMemory(evicted, &work) } }
-                return (evicted, work, before - shard.bytes)
+                if let evicted {
+                    for level in levels {
+                        level.leaveMemory(evicted.response, wasUsed: evicted.wasProven, &work)
+                    }
+                }
+                return (evicted?.response, work, before - shard.bytes)
             }
             // What was evicted is freed here, without the lock.
             guard evicted != nil else {
@@ -172,19 +199,29 @@ package final class MemoryTier: Sendable {
     }
 
     /// Makes available what a level has read, and keeps it if it fits.
-    /// - Parameter isCurrent: called under the lock of the key, with whether memory keeps the
-    ///   response. Returns whether the level still has it.
+    /// - Parameters:
+    ///   - isNear: whether it can be read again at little cost. Once memory is full, it is then
+    ///     kept only if it was read before, not long ago: what is read once would displace what is
+    ///     as likely to be used.
+    ///   - isCurrent: called under the lock of the key, with whether memory keeps the response.
+    ///     Returns whether the level still has it.
     /// - Returns: what memory has for it, which may be another load's copy; `nil` if it was
     ///   replaced, invalidated or evicted while it was being read.
     package func promote(
-        _ response: CachedResponse, _ isCurrent: (_ isInMemory: Bool) -> Bool
+        _ response: CachedResponse, isNear: Bool = false,
+        _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> CachedResponse? {
         let fits = admits(response.memoryBytes) && !response.isOnDiskOnly
+        let isSelective =
+            isNear && bytes.load(ordering: .relaxed) + response.memoryBytes > limit
         return withShard(response.keyHash, adding: response) { shard, dropped in
-            guard isCurrent(fits) else { return nil }
-            guard fits else { return response }
-            if let existing = shard.variant(of: response) { return existing }
-            shard.insert(response, dropped: &dropped)
+            let existing = fits ? shard.variant(of: response) : nil
+            let isKept =
+                existing != nil
+                || fits && (!isSelective || shard.isWorthKeeping(response.keyHash))
+            guard isCurrent(isKept) else { return nil }
+            if let existing { return existing }
+            if isKept { shard.insert(response, dropped: &dropped) }
             return response
         }
     }

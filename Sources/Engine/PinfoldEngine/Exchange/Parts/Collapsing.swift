@@ -10,11 +10,15 @@ extension Exchange {
             case leads(hash: UInt64)
             /// It waits for the response to another exchange.
             case follows(FollowerWait)
+            /// It waits for the response to an exchange of another environment, until this time.
+            case followsRemotely(place: Int, hash: UInt64)
             /// The response it waited for has come.
             case answered
             /// It has stopped waiting. `storing`: the variant of its response, while that is being
             /// stored.
             case gaveUp(FollowerQueue, storing: VaryKey?)
+            /// The same, of an exchange of another environment.
+            case gaveUpRemotely
         }
 
         private(set) var role = Role.none
@@ -23,6 +27,10 @@ extension Exchange {
         /// How much longer it waits for other exchanges' responses without progress, in
         /// milliseconds; `nil` if it has not waited.
         private(set) var patience: Int64?
+
+        /// The hash of its variant of the key, if the response that it waited for is of another
+        /// one; `nil` before that is known.
+        private(set) var variant: UInt64?
 
         @inline(__always)
         var takesPart: Bool { if case .none = role { false } else { true } }
@@ -40,6 +48,12 @@ extension Exchange {
 
         mutating func follow(_ wait: FollowerWait) { role = .follows(wait) }
 
+        mutating func followRemotely(at place: Int, _ hash: UInt64) {
+            role = .followsRemotely(place: place, hash: hash)
+        }
+
+        mutating func giveUpRemotely() { role = .gaveUpRemotely }
+
         /// The wait is over.
         /// - Parameters:
         ///   - patience: what is left of its patience; `nil` if that has not been touched.
@@ -49,10 +63,22 @@ extension Exchange {
             role = isAnswered ? .answered : .none
         }
 
+        /// It waits for a response of its own variant.
+        mutating func regroup(_ variant: UInt64) {
+            self.variant = variant
+            role = .none
+        }
+
         /// It proceeds alone.
         /// - Parameter variant: the variant of its response, while that is being stored.
         mutating func giveUp(_ queue: FollowerQueue, storing variant: VaryKey? = nil) {
             role = .gaveUp(queue, storing: variant)
+        }
+
+        /// Another exchange leads from now on.
+        mutating func handOver() -> Collapsing {
+            defer { self = Collapsing() }
+            return self
         }
 
         mutating func leave() { role = .none }

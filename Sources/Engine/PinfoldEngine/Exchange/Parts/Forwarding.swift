@@ -1,3 +1,5 @@
+import CachePolicy
+
 extension Exchange {
     /// The way to the server, and how far the request has come on it.
     package struct Forwarding {
@@ -23,6 +25,10 @@ extension Exchange {
         /// response.
         package private(set) var wasLeftUnanswered = false
         private(set) var isEventStream = false
+        /// What the request asks for, if it completes a response that broke off.
+        private(set) var rest: RestOfResponse?
+        /// Bytes at the beginning of the response that are there already.
+        private var known: UInt64 = 0
         /// Whether the response had no length and was collected until its connection ended.
         private(set) var wasGatheredToTheEnd = false
 
@@ -92,6 +98,19 @@ extension Exchange {
         /// The final head is passed on.
         mutating func responds(asEventStream isEventStream: Bool) {
             self.isEventStream = isEventStream
+        }
+
+        /// The request completes a response that broke off.
+        mutating func ask(for rest: RestOfResponse) { self.rest = rest }
+
+        /// The response begins with bytes that are there already.
+        mutating func skip(_ count: UInt64) { known = count }
+
+        /// Of content that has arrived, how many bytes at its beginning are there already.
+        mutating func takeKnown(of count: Int) -> Int {
+            let skipped = min(UInt64(count), known)
+            known -= skipped
+            return Int(skipped)
         }
 
         mutating func wasGathered(toTheEnd: Bool) { wasGatheredToTheEnd = toTheEnd }

@@ -22,6 +22,8 @@ extension Exchange {
         package private(set) var serverTLS: TLSVersion?
         /// The bytes that a relay moved from and to the client.
         private(set) var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
+        /// Whether the exchange has been reported: its client left before it ended.
+        private(set) var isMade = false
 
         init() {}
 
@@ -54,6 +56,8 @@ extension Exchange {
         mutating func connected(to server: Endpoint) { self.server = server }
 
         mutating func spoke(_ version: TLSVersion?) { serverTLS = version }
+
+        mutating func made() { isMade = true }
 
         mutating func relayed(fromClient: UInt64, toClient: UInt64) {
             relayedBytes = (fromClient, toClient)

@@ -9,6 +9,10 @@ extension Exchange {
         private(set) var flight: StoreFlight?
         /// The response being stored, once that has begun.
         private(set) var ticket: StoreTicket?
+        /// The body for those who read it while it arrives; it may go on if it is not stored.
+        private(set) var shared: BodyUnderWay?
+        /// The filling of the cache after the client has left; `nil` while there is a client.
+        private(set) var filling: CacheFilling?
         /// Why the response is not stored; `nil` if it is, or if there is none.
         private(set) var refusal: NotStoredReason?
         /// When reading was paused so that the disk can catch up, in the loop's milliseconds, or
@@ -22,9 +26,19 @@ extension Exchange {
         /// The store has taken the flight.
         mutating func flightIsTaken() { flight = nil }
 
+        /// Another exchange goes on with it.
+        mutating func handOver() -> Storing {
+            defer { self = Storing() }
+            return self
+        }
+
         mutating func takeFlight() -> StoreFlight? { flight.take() }
 
         mutating func open(_ ticket: StoreTicket) { self.ticket = ticket }
+
+        mutating func share(_ body: BodyUnderWay) { shared = body }
+
+        mutating func endSharing() -> BodyUnderWay? { shared.take() }
 
         /// The store has ended the ticket.
         mutating func close() { ticket = nil }
@@ -32,6 +46,13 @@ extension Exchange {
         mutating func takeTicket() -> StoreTicket? { ticket.take() }
 
         /// Whether the response is stored, and if not, why.
+        mutating func fill(_ filling: CacheFilling) { self.filling = filling }
+
+        /// More has arrived.
+        mutating func filled(_ count: Int) { filling?.received += count }
+
+        mutating func takeFilling() -> CacheFilling? { filling.take() }
+
         mutating func decide(_ refusal: NotStoredReason?) { self.refusal = refusal }
 
         mutating func pause(at time: Int64) { pausedAt = time }

@@ -12,13 +12,14 @@ extension ExchangeState {
         case .connected(let upstream, let wasReused, let sendsGathered):
             connected(upstream, wasReused: wasReused, sendsGathered: sendsGathered)
         case .answered(let answer): answered(answer)
-        case .responseEnded: responseEnded()
+        case .responseEnded(let isRead): responseEnded(isRead: isRead)
         case .failed(let failure): failed(failure)
         case .content: contentArrived()
         case .contentEnded(let isKept): contentEnded(isKept: isKept)
         case .drained: drained()
-        case .clientGone: clientGone()
+        case .clientGone(let isWanted): clientGone(isWanted: isWanted)
         case .clientTimedOut: clientTimedOut()
+        case .handedOn: handedOn()
         case .relayed: relayed()
         case .over: over()
         }
@@ -139,8 +140,11 @@ extension ExchangeState {
         }
     }
 
-    private mutating func responseEnded() -> Reaction {
+    private mutating func responseEnded(isRead: Bool) -> Reaction {
         switch step {
+        case .responding where isRead && hasClient:
+            step = .serving
+            return Reaction(next: .read)
         case .responding:
             step = hasClient ? .finishing : .ended
             return Reaction(next: hasClient ? .complete : .end(cut: false))
@@ -164,6 +168,18 @@ extension ExchangeState {
             return Reaction()
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
             .responding, .serving, .finishing, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func handedOn() -> Reaction {
+        switch step {
+        case .responding(let upstream):
+            step = hasClient ? .serving : .ended
+            return Reaction(
+                release: .upstream(upstream), next: hasClient ? .read : .end(cut: false))
+        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
+            .discarding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -255,8 +271,12 @@ extension ExchangeState {
         }
     }
 
-    private mutating func clientGone() -> Reaction {
+    private mutating func clientGone(isWanted: Bool) -> Reaction {
         switch step {
+        case .requesting where isWanted && hasClient && content == .none,
+            .responding where isWanted && hasClient && content == .none:
+            hasClient = false
+            return Reaction(next: .detach)
         case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
             .responding, .serving, .finishing, .opening, .tunnelling:
             return end(cut: true)

@@ -121,8 +121,9 @@ struct ExchangeState<Upstream> {
         /// collected content is sent after the head, and is not kept.
         case connected(Upstream, wasReused: Bool, sendsGathered: Bool)
         case answered(Answer)
-        /// The response is complete, and its connection is back in the pool.
-        case responseEnded
+        /// The response is complete, and its connection is back in the pool. `isRead`: the client
+        /// reads the rest of it from where it is stored.
+        case responseEnded(isRead: Bool)
         case failed(FailureInfo)
         /// Content of the request has arrived.
         case content
@@ -130,9 +131,13 @@ struct ExchangeState<Upstream> {
         case contentEnded(isKept: Bool)
         /// Everything queued for the client has been written.
         case drained
-        case clientGone
+        /// `isWanted`: others wait for the response or read it, or it is to be stored.
+        case clientGone(isWanted: Bool)
         /// Nothing has moved between the client and the gateway for too long.
         case clientTimedOut
+        /// The response broke off; another exchange completes it, and the client reads what it
+        /// stores.
+        case handedOn
         /// The relay has taken over both ends of a tunnel or of a switched protocol.
         case relayed
         /// The relay has ended, or the background exchange is of no further use.
@@ -180,6 +185,8 @@ struct ExchangeState<Upstream> {
         case holdContent
         /// Discard content.
         case dropContent
+        /// Go on without the client, which is gone.
+        case detach
         /// The exchange has ended. `cut`: the response is incomplete, and the client must notice.
         case end(cut: Bool)
     }

@@ -24,6 +24,7 @@ extension CacheConfiguration {
                 byDefault: "$XDG_STATE_HOME/pinfold, or ~/.local/state/pinfold",
                 reading: { $1.filePath() }, text: YAMLText.quoted),
             .bytes("maximumObject", \.maximumObjectBytes, in: 1...most),
+            .choice("fill", \.fill),
             ConfigurationKey(
                 "bypassFields", \.bypassFields,
                 byDefault: "X-Forwarded-Host and twelve more, see config/pinfold.yaml",

@@ -122,6 +122,9 @@ extension HostEntry {
             ConfigurationKey(
                 "key", \.cacheKeyFields, reading: { $0.fieldNames($1) }, text: YAMLText.list),
             .choice("form", \.response.cacheForm),
+            ConfigurationKey(
+                "fill", \.cacheFill, byDefault: "from cache.fill", reading: { $1.choice() },
+                text: { $0?.rawValue }),
         ])
     }
 

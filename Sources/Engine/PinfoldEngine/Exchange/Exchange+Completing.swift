@@ -1,0 +1,69 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import EventLoop
+import HTTPCore
+
+// A response that breaks off while it is stored is completed, once, by another exchange without a
+// client, which asks for the rest (RFC 9111 §3.4). Those who read what is stored notice nothing but
+// a pause.
+extension Exchange {
+    /// Has the response completed by another exchange. Returns false if that is not possible, or
+    /// nobody would have anything of it.
+    func handsOn() -> Bool {
+        guard case .responding = state.step, forwarding.rest == nil, isWanted,
+            let origin, origin.policy === environment.policy, origin.transformation == nil,
+            let key = caching.key, let reason = caching.forwardReason,
+            let shared = storing.ticket?.share(), let body = storing.ticket?.shared,
+            let rest = RestOfResponse(
+                of: shared.metadata, storedHead: shared.head.octets, offset: body.count)
+        else { return false }
+        share(body)
+        if client != nil, serving.reader == nil, !readsApart() { return false }
+        let successor = environment.takeExchange()
+        guard successor.prepare(toComplete: rest, key, reason, for: self) else {
+            environment.recycle(successor)
+            return false
+        }
+        successor.takeOver(from: self)
+        metrics.add(.cacheCompletions)
+        handle(.handedOn)
+        environment.loop.afterTurn { successor.forward() }
+        return true
+    }
+
+    private func prepare(
+        toComplete rest: RestOfResponse, _ key: CacheKey, _ reason: ForwardReason,
+        for other: Exchange
+    ) -> Bool {
+        guard copyRequest(of: other), let origin = other.origin,
+            goesOn(
+                after: .begin(.init(hasContent: false, isIdempotent: true, hasClient: false)))
+        else { return false }
+        intake.begin(onBehalfOf: other.peer)
+        report.begin(environment.nextExchangeID(), at: Clock.monotonicMicroseconds())
+        forwarding.go(to: origin)
+        forwarding.ask(for: rest)
+        caching.identify(by: key)
+        caching.forward(because: reason)
+        return true
+    }
+
+    /// Goes on with what the other exchange stores, and for those who wait for it.
+    private func takeOver(from other: Exchange) {
+        storing = other.storing.handOver()
+        guard case .leads(let hash) = other.collapsing.role else { return }
+        collapsing = other.collapsing.handOver()
+        environment.flights.replace(other, by: self, hash: hash)
+    }
+
+    /// Handles the head of the response to a request for the rest.
+    func takeRest(_ bytes: Span<UInt8>) {
+        guard goesOn(after: .answered(.passedOn)) else { return }
+        switch forwarding.rest?.answer(response, in: bytes) ?? .unusable {
+        case .rest: break
+        case .whole(let known): forwarding.skip(known)
+        case .unusable: endSilently()
+        }
+    }
+}

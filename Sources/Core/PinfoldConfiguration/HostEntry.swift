@@ -34,6 +34,9 @@ package struct HostEntry: Sendable, Equatable {
     package var cacheKeyFields: [String] = []
     /// In place of the cache's; `nil` for that.
     package var cacheFill: CacheFill?
+    /// Bytes of the slices in which responses are requested and stored; `nil` to request what
+    /// clients request.
+    package var cacheSliceBytes: Int?
     /// The periodic reachability probe; `nil` if reachability is learned only from traffic.
     package var probe: ProbeConfiguration?
     /// How requests are changed.

@@ -264,6 +264,10 @@ struct CounterFamily: Sendable {
             "pinfold_cache_completions",
             "Responses that had broken off and were completed by a request for the rest.",
             .cacheCompletions),
+        CounterFamily(
+            "pinfold_cache_part_fetches",
+            "Requests for missing parts of responses, in place of what the client asked for.",
+            .cachePartFetches),
     ]
 }
 

@@ -132,6 +132,8 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case cacheFillsGivenUp
     /// A response that had broken off was completed by a request for the rest.
     case cacheCompletions
+    /// A part of a response was requested in place of what the client asked for.
+    case cachePartFetches
 }
 
 /// The current quantities of a worker; the scrape adds those of all workers.

@@ -23,6 +23,10 @@ public final class CacheStore: Sendable {
     let disk: DiskTier
     /// The levels below memory, in the order in which they are asked.
     let levels: [any CacheLevel]
+    /// Runs of bytes that are being received.
+    let runs = RunsUnderWay()
+    private let partsLock = Locked(())
+    private let claims = Locked<Set<UInt64>>([])
     private let refusals = Locked([UInt64](repeating: 0, count: StoreRefusalReason.allCases.count))
 
     /// Opens the store. The database is opened in the background: until then, and whenever the disk
@@ -134,6 +138,18 @@ public final class CacheStore: Sendable {
     /// Others need not wait for this place any longer.
     public func stopLeading(_ hash: UInt64, at place: Int) {
         memory.stopLeading(hash, at: place)
+    }
+
+    /// Of those who have stopped waiting for a response, one may store its own: whether the caller
+    /// is the one. It must end the claim.
+    public func claim(_ hash: UInt64) -> Bool { claims.withLock { $0.insert(hash).inserted } }
+
+    public func endClaim(_ hash: UInt64) { claims.withLock { _ = $0.remove(hash) } }
+
+    /// Carries out `body`, which looks for parts of a representation and stores the head of one, as
+    /// the only one that does.
+    public func withParts<Result>(_ body: () -> Result) -> Result {
+        partsLock.withLock { _ in body() }
     }
 
     // MARK: Storing

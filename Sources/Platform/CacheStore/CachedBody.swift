@@ -14,6 +14,8 @@ public enum CachedBody: Sendable {
     case disk(LevelBody)
     /// It is still being received: read it part by part. Such a response is in no level.
     case arriving(BodyUnderWay)
+    /// Parts of it are stored, as entries of their own (`CacheStore.slice`).
+    case parts(PartsBody)
 }
 
 /// A view into the allocation of the `CachedResponse` that it came from, valid while that lives.

@@ -50,10 +50,14 @@ public final class CachedResponse: @unchecked Sendable {
         var metadata = metadata
         switch body {
         case .contiguous:
-            let start = self.block.base + keyCount + headCount
-            self.body = .contiguous(
-                BodyView(bytes: UnsafeRawBufferPointer(start: start, count: contiguousCount)))
-            metadata.bodyBytes = UInt64(contiguousCount)
+            let bytes = UnsafeRawBufferPointer(
+                start: self.block.base + keyCount + headCount, count: contiguousCount)
+            if metadata.flags.contains(.parts) {
+                self.body = .parts(PartsBody(bytes))
+            } else {
+                self.body = .contiguous(BodyView(bytes: bytes))
+                metadata.bodyBytes = UInt64(contiguousCount)
+            }
         case .file(let file):
             self.body = .file(file)
             metadata.bodyBytes = UInt64(file.count)
@@ -103,17 +107,29 @@ public final class CachedResponse: @unchecked Sendable {
     public var isReadInParts: Bool {
         switch body {
         case .contiguous, .file, .heap: false
-        case .disk, .arriving: true
+        case .disk, .arriving, .parts: true
         }
     }
 
-    /// The number of bytes of the body; the largest number if that is not known yet.
-    public var bodyCount: UInt64 { metadata.bodyBytes ?? .max }
+    /// The number of bytes of the content; the largest number if that is not known yet.
+    public var contentCount: UInt64 { metadata.bodyBytes ?? .max }
+
+    /// The number of bytes that are stored with it: of the body, or of the description of its
+    /// parts.
+    package var bodyCount: UInt64 {
+        metadata.flags.contains(.parts) ? UInt64(contiguousCount) : contentCount
+    }
+
+    /// The bytes that follow the head in its own allocation.
+    var ownBytes: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(
+            start: block.base + keyCount + headCount, count: contiguousCount)
+    }
 
     /// The body in a form that can be shared with a successor; a contiguous one cannot be.
     var storage: BodyStorage {
         switch body {
-        case .contiguous: .contiguous
+        case .contiguous, .parts: .contiguous
         case .file(let file): .file(file)
         case .heap(let heap): .heap(heap)
         case .disk(let disk): .disk(disk)
@@ -128,9 +144,7 @@ public final class CachedResponse: @unchecked Sendable {
         let made = ResponseBlock(
             key: key, head: head, bodyCapacity: contiguousCount, heap: block.heap)
         guard var block = made else { return nil }
-        if case .contiguous(let body) = body {
-            guard block.append(body.bytes, limit: contiguousCount) else { return nil }
-        }
+        guard block.append(ownBytes, limit: contiguousCount) else { return nil }
         return CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
             body: storage, chunkBytes: chunkBytes)
@@ -150,7 +164,7 @@ public final class CachedResponse: @unchecked Sendable {
     var memoryBytes: Int {
         let own = 320 + block.capacity + varyKey.bytes.count
         switch body {
-        case .contiguous, .disk, .arriving: return own
+        case .contiguous, .disk, .arriving, .parts: return own
         // Whole pages, plus the kernel's own memory for an open file.
         case .file(let file): return own + (file.count + 4095) & ~4095 + 1024
         case .heap(let heap): return own + heap.capacity + 64

@@ -27,6 +27,12 @@ final class StoreBudget: Sendable {
         return false
     }
 
+    /// Whether that many could be taken now.
+    func hasRoom(for count: Int) -> Bool { bytes + count <= limit }
+
+    /// Takes `count` bytes even if there are not enough.
+    func overdraw(_ count: Int) { used.wrappingAdd(count, ordering: .relaxed) }
+
     func release(_ count: Int) {
         guard count > 0 else { return }
         used.wrappingSubtract(count, ordering: .relaxed)

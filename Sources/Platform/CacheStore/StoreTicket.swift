@@ -44,6 +44,8 @@ public final class StoreTicket {
     /// Bytes taken from the staging budget, for a larger body.
     private var staged = 0
     private var isOver = false
+    /// The largest body that is stored, in bytes, whatever the levels would accept.
+    public var limit = UInt64.max
     /// What others read while it is received.
     public private(set) var shared: BodyUnderWay?
 
@@ -95,6 +97,7 @@ public final class StoreTicket {
     deinit { abandon() }
 
     private func check(_ count: UInt64) throws(StoreRefusalReason) {
+        guard count <= limit else { throw .tooLarge }
         if count <= UInt64(store.memory.objectLimit) { return }
         if let refusal = streams.refusal(of: count) { throw refusal }
     }

@@ -154,6 +154,7 @@ extension CacheDecision {
             case .headOnly: "head hit"
             case .notModified: "304"
             case .partial(let first, let last, let complete): "206 \(first)-\(last)/\(complete)"
+            case .several: "206 multipart"
             case .rangeNotSatisfiable(let complete): "416 */\(complete)"
             }
         case .validate(let validation): "validate (\(validation.reason.token))"

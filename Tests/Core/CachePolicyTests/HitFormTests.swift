@@ -109,12 +109,29 @@ struct HitFormTests {
 
     @Test(
         arguments: [
-            "bytes=0-1,3-4", "bytes=0-1, ", "bytes=", "bytes=-", "bytes=1", "bytes=2-1",
+            "bytes=", "bytes=,", "bytes=-", "bytes=1", "bytes=2-1",
             "bytes=a-b", "bytes=1-b", "bytes=--1", "bytes=+1-2", "bytes 0-1", "items=0-1", "",
             "bytes=0-1;", "bytes=0x1-2", "byte=0-1",
         ])
-    func `a Range that is not one byte range is ignored (§14.2)`(value: String) {
+    func `a Range that is no byte range is ignored (§14.2)`(value: String) {
         #expect(answer(["Range: \(value)"], to: []) == "hit")
+    }
+
+    @Test(
+        arguments: [
+            ("bytes=0-1,3-4", "206 multipart"), ("bytes=0-1, ,3-4", "206 multipart"),
+            ("bytes=3-4,0-1", "206 multipart"), ("bytes=0-1,-1", "206 multipart"),
+            ("bytes=0-1,2-2,90-", "206 multipart"), ("bytes=0-1, ", "206 0-1/100"),
+            ("bytes=0-1,100-", "206 0-1/100"), ("bytes=200-,0-1,-0", "206 0-1/100"),
+            ("bytes=100-,200-300", "416 */100"), ("bytes=-0,100-", "416 */100"),
+            // Larger than the whole, or not understood.
+            ("bytes=0-1,1-2", "hit"), ("bytes=0-,5-6", "hit"), ("bytes=5-6,-100", "hit"),
+            ("bytes=0-1,a-b", "hit"), ("bytes=0-1,2-1", "hit"), ("bytes=0-1;3-4", "hit"),
+            ("bytes=" + (0..<16).map { "\($0)-\($0)" }.joined(separator: ","), "206 multipart"),
+            ("bytes=" + (0..<17).map { "\($0)-\($0)" }.joined(separator: ","), "hit"),
+        ])
+    func `several ranges are the parts of one response (§14.6)`(value: String, expected: String) {
+        #expect(answer(["Range: \(value)"], to: []) == expected)
     }
 
     @Test func `a Range given twice, for HEAD, or on a body of unknown length is ignored`() {

@@ -109,6 +109,7 @@ struct ModelCache {
         case .partial(let first, let last, _):
             let bytes = Array(entry.body.utf8)[Int(first)...Int(last)]
             return Result(head: head, body: text(bytes))
+        case .several: return Result(head: "several ranges")
         }
     }
 

@@ -29,6 +29,7 @@ struct StorabilityTests {
         switch status {
         case 100..<200: .never(.notFinal)
         case 200, 203, 204, 300, 301, 308, 404, 410: .byDefault
+        // Without Content-Range it is unknown which part it is.
         case 206: .never(.partialContent)
         case 304: .never(.notModified)
         case 226: .never(.aboutThisRequestOnly)
@@ -67,12 +68,26 @@ struct StorabilityTests {
         #expect(refusal(["ETag: \"a\""], for: asking) == nil, "to be validated at each use")
     }
 
+    @Test(
+        arguments: [
+            ("bytes 0-1/9", [], nil), ("bytes 0-1/9", ["Range: bytes=0-1"], nil),
+            ("bytes 0-1/9", ["Range: bytes=0-1", "If-Range: \"a\""], .partialContent),
+            ("bytes 0-1/*", [], .partialContent), ("bytes */9", [], .partialContent),
+            ("bytes 1-0/9", [], .partialContent), ("bytes 0-9/9", [], .partialContent),
+            ("bytes 0-0/9", [], .partialContent), ("lines 0-1/9", [], .partialContent),
+        ] as [(String, [String], NotStoredReason?)])
+    func `a 206 is stored if its place is known, and its fields are complete (§3.3)`(
+        range: String, request: [String], expected: NotStoredReason?
+    ) {
+        let fields = [fresh, "Content-Range: \(range)", "Content-Length: 2"]
+        #expect(refusal(fields, status: 206, for: Request(request)) == expected)
+    }
+
     @Test func `Content-Range means nothing in a whole response`() {
         #expect(refusal([fresh, "Content-Range: bytes 0-1/9"]) == nil)
     }
 
     @Test func `parts, updates and interim responses are never stored as a response`() {
-        #expect(refusal([fresh, "Content-Range: bytes 0-1/9"], status: 206) == .partialContent)
         #expect(refusal([fresh], status: 206) == .partialContent)
         #expect(
             refusal([fresh, "Content-Range: bytes 0-1/9"], for: Request(["Range: bytes=0-1"]))

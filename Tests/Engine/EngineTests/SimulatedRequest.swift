@@ -135,9 +135,12 @@ final class SimulatedRequest {
             self.tag = tag
             isConditional = true
         }
-        if method == "GET", world.random.chance(6) {
-            text += "Range: bytes=\(world.random.below(50))-\(50 + world.random.below(500))\r\n"
+        if method == "GET", world.random.chance(25) {
+            text += "Range: bytes=\(range(world))\r\n"
             hasRange = true
+            if world.random.chance(10), let known = url.current {
+                text += "If-Range: \"\(known)\"\r\n"
+            }
         }
         var connection: [String] = []
         if version == "1.1", world.random.chance(25) {
@@ -155,6 +158,17 @@ final class SimulatedRequest {
             text += "Connection: \(connection.joined(separator: ", "))\r\n"
         }
         head = Array((text + "\r\n").utf8)
+    }
+}
+
+extension SimulatedRequest {
+    private func range(_ world: SimulatedWorld) -> String {
+        let first = world.random.below(world.random.pick([50, 400, 1500]))
+        switch world.random.below(5) {
+        case 0: return "\(first)-"
+        case 1: return "-\(1 + first)"
+        default: return "\(first)-\(first + world.random.below(800))"
+        }
     }
 }
 
@@ -201,6 +215,22 @@ final class Representation {
     var asked = -1
     /// The policies under which it was obtained.
     var trusts: [UInt64?] = []
+
+    /// A part of another one.
+    init(_ positions: Range<Int>, of whole: Representation) {
+        number = whole.number
+        url = whole.url
+        status = 206
+        body = Array(whole.body[positions])
+        framing = .length(UInt64(positions.count))
+        isPrivate = whole.isPrivate
+        variant = whole.variant
+        trailers = nil
+        hasTag = whole.hasTag
+        isImage = whole.isImage
+        let range = "\(positions.lowerBound)-\(positions.upperBound - 1)"
+        fields = whole.fields + "Content-Range: bytes \(range)/\(whole.body.count)\r\n"
+    }
 
     init(
         _ world: SimulatedWorld, number: Int, url: Int, status: Int, isPrivate: Bool,

@@ -58,7 +58,34 @@ extension SimulatedWorld {
                 status: 304, head: "HTTP/1.1 304 Not Modified\r\nETag: \"none\"\r\n\r\n",
                 content: nil)
         }
-        return send(current(of: asked), to: request, method, attempt)
+        let current = current(of: asked)
+        if method == .get, let positions = positions(in: current, head), random.chance(80) {
+            note(attempt, current)
+            return send(Representation(positions, of: current), to: request, method, attempt)
+        }
+        return send(current, to: request, method, attempt)
+    }
+
+    /// The part that a request asks for; `nil` if it gets the whole.
+    private func positions(
+        in whole: Representation, _ head: UnsafeRawBufferPointer
+    ) -> Range<Int>? {
+        guard whole.status == 200, case .length = whole.framing, !isRuled,
+            let start = ReceivedHead.value("\r\nrange: bytes=", in: head)
+        else { return nil }
+        if let tag = ReceivedHead.value("\r\nif-range: \"", in: head),
+            !whole.hasTag || ReceivedHead.number(in: head, at: tag) != whole.number
+        {
+            return nil
+        }
+        let count = whole.body.count
+        guard let dash = head[start...].firstIndex(of: UInt8(ascii: "-")) else { return nil }
+        let last = ReceivedHead.number(in: head, at: dash + 1)
+        guard let first = ReceivedHead.number(in: head, at: start) else {
+            return last.map { max(0, count - $0)..<count }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let end = min(count, last.map { $0 + 1 } ?? count)
+        return first < end ? first..<end : nil
     }
 
     private func privateReply(

@@ -109,6 +109,8 @@ enum SimulationPolicies {
         }
         if isRuled {
             configuration.hosts = HostTable(entries: SimulatedRules.entries(trust: trust))
+        } else {
+            configuration.hosts = HostTable(entries: slicedHosts)
         }
         configuration.limits.upstreamPerHost = [256, 4, 2][variant]
         configuration.limits.perClient.exchanges = [100, 4, 100][variant]
@@ -124,6 +126,18 @@ enum SimulationPolicies {
             ) { EntryReachability(label: $0) }
         } catch {
             fatalError("\(error)")
+        }
+    }
+
+    /// Responses of these are requested in slices, which their contents fill several of.
+    private static var slicedHosts: [HostEntry] {
+        [("b.test", 256), ("r.test", 300)].compactMap { host, bytes in
+            guard let pattern = try? HostPattern(host) else { return nil }
+            var entry = HostEntry(tls: UpstreamTLS())
+            entry.match = [pattern]
+            entry.cacheSliceBytes = bytes
+            entry.switchProtocols = .allow
+            return entry
         }
     }
 

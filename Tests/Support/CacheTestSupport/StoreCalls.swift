@@ -143,7 +143,7 @@ extension CachedResponse {
         case .file(let file):
             var bytes = [UInt8](repeating: 0, count: file.count)
             return bytes.withUnsafeMutableBytes({ file.read(into: $0, at: 0) }) ? bytes : nil
-        case .disk, .arriving: return nil
+        case .disk, .arriving, .parts: return nil
         }
     }
 }

@@ -42,6 +42,8 @@ public enum HitForm: Sendable, Equatable {
     case notModified
     /// 206 with bytes `first` through `last` of a body of `complete` bytes.
     case partial(first: UInt64, last: UInt64, complete: UInt64)
+    /// 206 with several ranges, as a multipart/byteranges (`MultipartRanges`) of `count` bytes.
+    case several(count: UInt64, boundary: UInt64)
     /// 416: the requested range is outside a body of `complete` bytes.
     case rangeNotSatisfiable(complete: UInt64)
 }
@@ -111,6 +113,8 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
     case clock
     /// The stored head cannot be read, or the length of its body does not match.
     case damaged
+    /// Parts of the representation are stored, but not all that the request asks for.
+    case partial
 
     /// The word in the log, in the metric's label and in Cache-Status' `detail`.
     public var token: StaticString {
@@ -134,6 +138,7 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
         case .responseNoCache: "no-cache"
         case .clock: "clock"
         case .damaged: "damaged"
+        case .partial: "partial"
         }
     }
 
@@ -149,6 +154,7 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
             "request"
         case .stale, .responseNoCache, .clock: "stale"
         case .policy, .damaged: "miss"
+        case .partial: "partial"
         }
     }
 }

@@ -58,7 +58,7 @@ extension CacheDecision {
         case .method, .bypass, .bypassField, .requestContent, .keyTooLong, .upgrade,
             .requestNoCache,
             .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
-            .authorization, .responseNoCache, .clock, .damaged:
+            .authorization, .responseNoCache, .clock, .damaged, .partial:
             return false
         }
         guard case .get = method else { return false }

@@ -32,11 +32,17 @@ extension HitForm {
             self = whole
             return
         }
-        switch RangeRequest(range.value, in: requestBytes).selection(of: complete) {
+        switch MultipartRanges.selection(range.value, in: requestBytes, of: complete) {
         case .whole: self = whole
-        case .bytes(let first, let last):
+        case .one(let first, let last):
             self = .partial(first: first, last: last, complete: complete)
         case .unsatisfiable: self = .rangeNotSatisfiable(complete: complete)
+        case .several:
+            let boundary = UInt64.random(in: 0...(.max))
+            let parts = MultipartRanges(
+                of: stored, storedHead: storedHead, for: request, in: requestBytes,
+                boundary: boundary)
+            self = parts.map { .several(count: $0.count, boundary: boundary) } ?? whole
         }
     }
 

@@ -1,13 +1,13 @@
 import HTTPCore
 
-/// The part of the Range field (RFC 9110 §14.2) that is supported: one byte range.
+/// One range of a Range field (RFC 9110 §14.2). Several are a ``MultipartRanges``.
 ///
 ///     Range        = bytes-unit "=" range-set
 ///     range-spec   = first-pos "-" [ last-pos ] / "-" suffix-length
 ///
-/// Anything else (another unit, several ranges, a syntax error) is answered with the whole
-/// representation, as §14.2 allows: multipart responses are large, and requests for them are rare.
-enum RangeRequest: Equatable {
+/// Anything else (another unit, a syntax error) is answered with the whole representation, as §14.2
+/// allows.
+public enum RangeRequest: Equatable {
     case ignored
     /// `first-[last]`.
     case from(first: UInt64, last: UInt64?)
@@ -20,9 +20,15 @@ enum RangeRequest: Equatable {
             self = .ignored
             return
         }
-        var start = Int(unit.end)
-        let end = Int(value.end)
+        self.init(spec: ByteRange(from: Int(unit.end), to: Int(value.end)), in: bytes)
+    }
+
+    /// One member of a range set.
+    init(spec: ByteRange, in bytes: Span<UInt8>) {
+        var start = Int(spec.start)
+        var end = Int(spec.end)
         while start < end, ASCII.isWhitespace(bytes[start]) { start += 1 }
+        while end > start, ASCII.isWhitespace(bytes[end - 1]) { end -= 1 }
         var dash = start
         while dash < end, ASCII.isDigit(bytes[dash]) { dash += 1 }
         guard dash < end, bytes[dash] == UInt8(ascii: "-") else {
@@ -47,6 +53,12 @@ enum RangeRequest: Equatable {
         if last.isEmpty { return .from(first: from, last: nil) }
         guard let to = number(last), to >= from else { return nil }
         return .from(first: from, last: to)
+    }
+
+    /// The position of the first byte that a Range field asks for; `nil` if that depends on the
+    /// length, or it asks for several ranges or in another unit.
+    public static func firstPosition(_ value: ByteRange, in bytes: Span<UInt8>) -> UInt64? {
+        if case .from(let first, _) = RangeRequest(value, in: bytes) { first } else { nil }
     }
 
     /// What part of a body is sent.

@@ -1,12 +1,12 @@
 /// What status codes mean to a cache.
 enum StatusRules {
     /// Whether responses may be stored and given heuristic freshness without a field that permits
-    /// it. Four of the statuses in RFC 9110 §15.1 are excluded: 206, since partial responses are
-    /// not stored; 414 and 501, which are about a single request; and 405, with which an origin
-    /// that takes the method from a request field answers a GET: it needs explicit freshness.
+    /// it. Three of the statuses in RFC 9110 §15.1 are excluded: 414 and 501, which are about a
+    /// single request; and 405, with which an origin that takes the method from a request field
+    /// answers a GET: it needs explicit freshness.
     static func isHeuristicallyCacheable(_ status: UInt16) -> Bool {
         switch status {
-        case 200, 203, 204, 300, 301, 308, 404, 410: true
+        case 200, 203, 204, 206, 300, 301, 308, 404, 410: true
         default: false
         }
     }
@@ -15,7 +15,7 @@ enum StatusRules {
     /// 9111 §5.2.2.3).
     static func isUnderstood(_ status: UInt16) -> Bool {
         switch status {
-        case 200, 203, 204, 300...303, 307, 308: true
+        case 200, 203, 204, 206, 300...303, 307, 308: true
         case 403, 404, 405, 410, 451: true
         case 500, 502, 503, 504: true
         default: false

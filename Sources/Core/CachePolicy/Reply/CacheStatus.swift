@@ -108,7 +108,7 @@ extension ForwardReason {
     /// Whether the `fwd` value is less specific than the reason.
     @inlinable var needsDetail: Bool {
         switch self {
-        case .uriMiss, .varyMiss, .method, .bypass, .stale: false
+        case .uriMiss, .varyMiss, .method, .bypass, .stale, .partial: false
         case .policy, .bypassField, .requestContent, .keyTooLong, .upgrade, .requestNoCache,
             .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
             .authorization, .responseNoCache, .clock, .damaged:

@@ -20,7 +20,7 @@ public enum HitHead {
         switch hit.form {
         case .full, .headOnly: (stored.status, StoredHead.phrase(in: storedHead))
         case .notModified: (304, nil)
-        case .partial: (206, nil)
+        case .partial, .several: (206, nil)
         case .rangeNotSatisfiable: (416, nil)
         }
     }
@@ -53,7 +53,7 @@ public enum HitHead {
             {
                 writer.append(field: .contentLength, decimal: length)
             }
-        case .notModified, .partial, .rangeNotSatisfiable:
+        case .notModified, .partial, .several, .rangeNotSatisfiable:
             appendPart(hit.form, storedHead, &writer)
         }
         writer.append("Age: ")
@@ -85,6 +85,15 @@ public enum HitHead {
             writer.append(decimal: complete)
             writer.appendLineEnd()
             writer.append(field: .contentLength, decimal: last - first + 1)
+        case .several(let count, let boundary):
+            append(storedHead, to: &writer, where: { $0 != .contentLength && $0 != .contentRange })
+            {
+                storedHead.holds(lowercase: "content-type", at: $0)
+            }
+            writer.append("Content-Type: multipart/byteranges; boundary=")
+            for byte in MultipartRanges.text(boundary).utf8 { writer.append(byte: byte) }
+            writer.appendLineEnd()
+            writer.append(field: .contentLength, decimal: count)
         case .rangeNotSatisfiable(let complete):
             append(storedHead, to: &writer) { $0 == .date || $0 == .vary }
             writer.append("Content-Range: bytes */")
@@ -97,11 +106,12 @@ public enum HitHead {
     @inlinable static func allowsContent(_ status: UInt16) -> Bool { status != 204 }
 
     private static func append(
-        _ storedHead: Span<UInt8>, to writer: inout HeadWriter, where isKept: (FieldID) -> Bool
+        _ storedHead: Span<UInt8>, to writer: inout HeadWriter, where isKept: (FieldID) -> Bool,
+        unlessNamed isDropped: (ByteRange) -> Bool = { _ in false }
     ) {
         var lines = StoredLines(storedHead)
         while let line = lines.next(in: storedHead) {
-            if isKept(line.id) { writer.append(line.line, of: storedHead) }
+            if isKept(line.id), !isDropped(line.name) { writer.append(line.line, of: storedHead) }
         }
     }
 }

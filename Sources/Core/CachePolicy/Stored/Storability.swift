@@ -20,9 +20,13 @@ extension StoreDecision {
         if let reason = reasonAgainst(request) ?? reasonAgainst(status: response.status) {
             return .doNotStore(reason)
         }
-        // Content-Range has no meaning in a response that is not 206 (RFC 9110 §14.4), unless the
-        // request asked for a range: then the response may well be partial.
-        if response.fields.contains(.contentRange), request.fields.contains(.range) {
+        var part: ContentRange?
+        if response.status == 206 {
+            part = storablePart(response, in: responseBytes, to: request)
+            if part == nil { return .doNotStore(.partialContent) }
+        } else if response.fields.contains(.contentRange), request.fields.contains(.range) {
+            // Content-Range has no meaning in a response that is not 206 (RFC 9110 §14.4), unless
+            // the request asked for a range: then the response may well be partial.
             return .doNotStore(.partialContent)
         }
         // Most responses that are not stored are excluded by Cache-Control: the other fields are
@@ -64,10 +68,25 @@ extension StoreDecision {
             return .store(
                 Storable(
                     times: times, lifetime: lifetime, source: source, vary: vary,
-                    hasDate: facts.date != nil && !response.fields.repeated.contains(.date)))
+                    hasDate: facts.date != nil && !response.fields.repeated.contains(.date),
+                    part: part))
         } catch {
             return .doNotStore(error)
         }
+    }
+
+    /// Which part of its representation a 206 has (RFC 9111 §3.3); `nil` if it cannot be stored: it
+    /// has several parts, of unknown place or length, more content than it says, or too few fields,
+    /// because the client has the others (RFC 9110 §15.3.7).
+    private static func storablePart(
+        _ response: ResponseHead, in bytes: Span<UInt8>, to request: borrowing RequestHead
+    ) -> ContentRange? {
+        guard !request.fields.contains(.ifRange),
+            let value = response.fields.only(.contentRange)?.value,
+            let range = ContentRange(value, in: bytes)
+        else { return nil }
+        if let length = response.framing.length, length > range.count { return nil }
+        return range
     }
 
     /// Why no response to the request is stored, whatever it is. `no-store` is checked elsewhere.
@@ -83,7 +102,6 @@ extension StoreDecision {
     private static func reasonAgainst(status: UInt16) -> NotStoredReason? {
         switch status {
         case ..<200: .notFinal
-        case 206: .partialContent
         case 304: .notModified
         default:
             StatusRules.isAboutThisRequestOnly(status) ? .aboutThisRequestOnly : nil

@@ -20,6 +20,8 @@ public struct Storable: Sendable, Equatable {
     public let vary: VaryKey
     /// Whether the response has exactly one Date and it is valid.
     let hasDate: Bool
+    /// The part of the representation that a 206 has; `nil` if the response is not one.
+    public let part: ContentRange?
 }
 
 /// Why a response is not stored. The same word is used in Cache-Status' `detail`, in the log and in
@@ -38,7 +40,8 @@ public enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     case authorization
     /// An interim response, or 101.
     case notFinal
-    /// 206, or a Content-Range in another response: part of a representation.
+    /// A 206 without one usable Content-Range, or a Content-Range in another response: an unknown
+    /// part of a representation; or one that is stored completely, or that cannot be combined.
     case partialContent
     /// 304 updates a stored response; it is not stored itself.
     case notModified

@@ -2,7 +2,7 @@ import HTTPCore
 
 /// The format in which a response's head is stored.
 ///
-/// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
+/// `HTTP/1.1 SP status SP reason CRLF` (`PART/1.1` if the body is stored in parts), then the field lines byte for byte and in the order
 /// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes,
 /// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
 /// (`HitHead.appendFields` does all but the status line and the last three).
@@ -48,6 +48,41 @@ public enum StoredHead {
                 response, in: bytes, responseTime: responseTime, keepsDate: keepsDate, to: &writer)
             $1 = writer.count
         }
+    }
+
+    /// Appends the stored form of the head that a 206's representation has as a whole: that of a
+    /// 200, without the fields that describe the part. Its Content-Length is appended with
+    /// `append(completeLength:to:)`.
+    public static func append(
+        partOf response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
+        to out: inout [UInt8]
+    ) {
+        let keepsDate = hasValidDate(response.fields, in: bytes, responseTime: responseTime)
+        out += [UInt8](unsafeUninitializedCapacity: response.length + maximumAddedBytes + 17) {
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+            writer.append(partsVersion)
+            writer.append(" 200 OK\r\n")
+            var dropped = excluded.union(FieldIDSet([.contentRange, .contentLength]))
+            if !keepsDate { dropped.insert(.date) }
+            writer.appendFields(
+                response.fields, of: bytes, omitting: dropped, dropsNominated: true)
+            if !keepsDate { writer.append(field: .date, date: responseTime) }
+            $1 = writer.count
+        }
+    }
+
+    /// What the status line of a head begins with whose body is stored in parts (`StoredFlags.parts`),
+    /// as long as `HTTP/1.1`. It is never sent.
+    private static let partsVersion: StaticString = "PART/1.1"
+
+    /// Whether a stored head is one of those.
+    static func isOfParts(_ head: Span<UInt8>) -> Bool {
+        head.count > 0 && head[0] == UInt8(ascii: "P")
+    }
+
+    /// Appends the length of a whole representation to the head of a part of it.
+    public static func append(completeLength: UInt64, to out: inout [UInt8]) {
+        out += [UInt8]("Content-Length: \(completeLength)\r\n".utf8)
     }
 
     private static func write(
@@ -135,12 +170,13 @@ extension StoredMetadata {
         facts.settle(options)
         self.init(
             facts, headBytes: UInt32(head.count), times: times, hasQuery: hasQuery,
-            options: options, isWeak: EntityTag.isWeak(facts.entityTag, in: head))
+            options: options, isWeak: EntityTag.isWeak(facts.entityTag, in: head),
+            isInParts: StoredHead.isOfParts(head))
     }
 
     private init(
         _ facts: ResponseFacts, headBytes: UInt32, times: StoredTimes, hasQuery: Bool,
-        options: PolicyOptions, isWeak: Bool
+        options: PolicyOptions, isWeak: Bool, isInParts: Bool
     ) {
         let directives = facts.directives
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
@@ -155,6 +191,7 @@ extension StoredMetadata {
         set(.strongLastModified, if: facts.isLastModifiedStrong)
         set(.hasContentLength, if: facts.present.contains(.contentLength))
         set(.hasVary, if: facts.present.contains(.vary))
+        set(.parts, if: isInParts)
         self.times = times
         freshUntil = times.responseTime - times.initialAge + lifetime
         self.lifetime = lifetime

@@ -68,10 +68,12 @@ struct StoredLines {
         return end > start && end < head.count && head[end - 1] == 0x0D ? end + 1 : nil
     }
 
-    /// `HTTP/1.1 SP 3DIGIT SP`.
+    /// `HTTP/1.1 SP 3DIGIT SP`, or with `PART/1.1` (``StoredFlags/parts``).
     private static func status(in head: Span<UInt8>) -> UInt16? {
         let code = ByteRange(start: 9, count: 3)
-        guard head.count > 12, head.holds("HTTP/1.1 ", at: ByteRange(start: 0, count: 9)),
+        let version = ByteRange(start: 0, count: 9)
+        guard head.count > 12,
+            head.holds("HTTP/1.1 ", at: version) || head.holds("PART/1.1 ", at: version),
             let status = DecimalNumber.parse(code, in: head), status >= 200
         else { return nil }
         return UInt16(status)

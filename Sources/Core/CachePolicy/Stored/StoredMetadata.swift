@@ -50,6 +50,9 @@ public struct StoredFlags: OptionSet, Sendable {
     @inlinable public static var hasContentLength: StoredFlags { StoredFlags(rawValue: 1 << 6) }
     /// The stored head has a Vary field.
     @inlinable public static var hasVary: StoredFlags { StoredFlags(rawValue: 1 << 7) }
+    /// The head is that of a whole representation of which parts are stored, as entries of their
+    /// own.
+    @inlinable public static var parts: StoredFlags { StoredFlags(rawValue: 1 << 8) }
 }
 
 /// Where a freshness lifetime comes from (RFC 9111 §4.2.1); the first that applies.

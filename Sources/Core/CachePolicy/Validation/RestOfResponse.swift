@@ -65,34 +65,3 @@ public struct RestOfResponse: Sendable, Equatable {
         }
     }
 }
-
-/// The value of a Content-Range that says which bytes of how many follow (RFC 9110 §14.4).
-///
-///     Content-Range = "bytes" SP first-pos "-" last-pos "/" complete-length
-struct ContentRange: Equatable {
-    let first: UInt64
-    let last: UInt64
-    let complete: UInt64
-
-    /// `nil` for anything else: another unit, an unknown length, an unsatisfied range.
-    init?(_ value: ByteRange, in bytes: Span<UInt8>) {
-        let unit = ByteRange(start: value.start, count: min(6, value.count))
-        guard bytes.holds(lowercase: "bytes ", at: unit) else { return nil }
-        var position = Int(unit.end)
-        let end = Int(value.end)
-        func number(endingAt mark: UInt8?) -> UInt64? {
-            let start = position
-            while position < end, ASCII.isDigit(bytes[position]) { position += 1 }
-            guard mark == nil ? position == end : position < end && bytes[position] == mark else {
-                return nil
-            }
-            defer { position += 1 }
-            return DecimalNumber.parse(ByteRange(from: start, to: position), in: bytes)
-        }
-        guard let first = number(endingAt: UInt8(ascii: "-")),
-            let last = number(endingAt: UInt8(ascii: "/")), let complete = number(endingAt: nil),
-            first <= last, last < complete
-        else { return nil }
-        (self.first, self.last, self.complete) = (first, last, complete)
-    }
-}

@@ -56,8 +56,18 @@ extension Exchange {
         else { return forward() }
         // In a forwarding loop it would wait for itself.
         guard passes == 0 else { return forward() }
-        let hash = collapsing.variant ?? key.hash
-        guard mayLead || isLed(hash) else { return forward() }
+        var hash = collapsing.variant ?? key.hash
+        var isOfRange = false
+        if !mayLead || origin?.caching.sliceBytes != nil, !isLed(hash) {
+            let patience = environment.policy.timeouts.collapseMilliseconds
+            if fetchesSlice(key, reason, patience) { return }
+            if !mayLead {
+                // Those who ask for the same part wait for each other.
+                guard let own = hashOfRange(key) else { return forward() }
+                hash = own
+                isOfRange = true
+            }
+        }
         let now = environment.loop.now
         switch collapsing.role {
         case .none: break
@@ -83,7 +93,7 @@ extension Exchange {
             }
             collapsing.lead(hash)
             // What was being fetched has just arrived or failed.
-            if !mayLead { endFlight(.failed) }
+            if !mayLead, !isOfRange { endFlight(.failed) }
             forward()
         case .follow(let leader):
             guard patience > 0,
@@ -109,6 +119,20 @@ extension Exchange {
         }
     }
 
+    /// The hash of the key and the part of it that the request asks for; `nil` if its meaning
+    /// depends on what the client has.
+    private func hashOfRange(_ key: CacheKey) -> UInt64? {
+        guard !request.fields.contains(.ifRange), let range = request.fields.only(.range) else {
+            return nil
+        }
+        var hasher = Hasher()
+        hasher.combine(key.hash)
+        withRequestHead { bytes in
+            for index in range.value.indices { hasher.combine(bytes[index]) }
+        }
+        return UInt64(truncatingIfNeeded: hasher.finalize())
+    }
+
     /// Whether the response is being fetched, here or in another environment.
     private func isLed(_ hash: UInt64) -> Bool {
         if environment.flights.leader(hash) != nil { return true }
@@ -119,13 +143,13 @@ extension Exchange {
     }
 
     /// The environment that fetches the same response; `nil` if this one leads from now on.
-    private func placeOfLeader(_ hash: UInt64) -> Int? {
+    func placeOfLeader(_ hash: UInt64) -> Int? {
         guard environment.shared.workerCount > 1, let store else { return nil }
         let place = store.lead(hash, at: environment.index)
         return place == environment.index ? nil : place
     }
 
-    private func follow(at place: Int, _ hash: UInt64, _ patience: Int64) {
+    func follow(at place: Int, _ hash: UInt64, _ patience: Int64) {
         guard goesOn(after: .decided(.follow)) else { return }
         collapsing.followRemotely(at: place, hash)
         caching.forgetStored()
@@ -148,7 +172,7 @@ extension Exchange {
 
     func unfollow(_ follower: RemoteFollower) { collapsing.followers?.remote.remove(follower) }
 
-    private func follow(_ leader: Exchange, _ patience: Int64, _ now: Int64) {
+    func follow(_ leader: Exchange, _ patience: Int64, _ now: Int64) {
         guard goesOn(after: .decided(.follow)) else { return }
         let queue = leader.collapsing.followers ?? FollowerQueue(now: now)
         leader.collapsing.follow(in: queue)
@@ -273,6 +297,7 @@ extension Exchange {
     /// Whether the response goes on without the client: others read it or wait for it.
     var isWanted: Bool {
         if let followers = collapsing.followers, !followers.isEmpty { return true }
+        if let run = storing.parts?.run, run.body.readers > 0 { return true }
         return (storing.shared?.readers ?? 0) > 0
     }
 
@@ -337,7 +362,8 @@ extension Exchange {
     /// progress meanwhile.
     func waitTimedOut() {
         if case .followsRemotely(let place, let hash) = collapsing.role {
-            collapsing.giveUpRemotely()
+            let stores = store?.claim(hash) ?? false
+            collapsing.giveUpRemotely(hash, stores: stores)
             environment.shared.mailboxes[place].post(.unfollow(asRemoteFollower, hash: hash))
             return lookUpAgain()
         }
@@ -361,6 +387,7 @@ extension Exchange {
         if let followers = collapsing.followers {
             return followers.hasStored(variant, since: forwarding.sentAt)
         }
+        if case .gaveUpRemotely(_, let stores) = collapsing.role { return !stores }
         guard case .gaveUp(let queue, let storing) = collapsing.role else { return false }
         if let storing { queue.release(storing) }
         let isClaimed = queue.claim(variant, sentAt: forwarding.sentAt)
@@ -397,7 +424,10 @@ extension Exchange {
     /// The exchange ends, or stops waiting.
     func leaveFlight() {
         switch collapsing.role {
-        case .none, .answered, .gaveUpRemotely: break
+        case .none, .answered: break
+        case .gaveUpRemotely(let hash, let stores):
+            if stores { store?.endClaim(hash) }
+            collapsing.leave()
         case .followsRemotely(let place, let hash):
             collapsing.leave()
             environment.shared.mailboxes[place].post(.unfollow(asRemoteFollower, hash: hash))

@@ -11,6 +11,7 @@ extension Exchange {
     /// Has the response completed by another exchange. Returns false if that is not possible, or
     /// nobody would have anything of it.
     func handsOn() -> Bool {
+        if storing.parts != nil { return goesOnInParts() }
         guard case .responding = state.step, forwarding.rest == nil, isWanted,
             let origin, origin.policy === environment.policy, origin.transformation == nil,
             let key = caching.key, let reason = caching.forwardReason,
@@ -29,6 +30,16 @@ extension Exchange {
         metrics.add(.cacheCompletions)
         handle(.handedOn)
         environment.loop.afterTurn { successor.forward() }
+        return true
+    }
+
+    /// Has the rest of a part fetched for the client.
+    private func goesOnInParts() -> Bool {
+        guard case .responding = state.step, client != nil,
+            serving.reader != nil || readsParts()
+        else { return false }
+        abandonStore()
+        handle(.handedOn)
         return true
     }
 

@@ -10,6 +10,7 @@ extension Exchange {
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
         if storing.filling != nil { endFilling() }
+        if storing.partial != nil { abandonPart() }
         if storing.flight != nil { endStoreFlight() }
         if forwarding.wasSent, !request.isSafe { invalidateUnanswered() }
         if collapsing.takesPart { leaveFlight() }

@@ -154,6 +154,7 @@ extension Exchange {
 
     private var storedValidatorBytes: Int {
         if let rest = forwarding.rest { return rest.maximumFieldBytes }
+        if let part = forwarding.part { return part.maximumFieldBytes }
         guard let validation = caching.validation else { return 0 }
         return Int(validation.entityTag.count) + Int(validation.lastModified.count)
     }
@@ -169,6 +170,7 @@ extension Exchange {
 
     private func appendConditions(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
         forwarding.rest?.appendFields(to: &writer)
+        forwarding.part?.appendFields(to: &writer)
         guard let validation = caching.validation, let stored = caching.stored else { return }
         validation.appendFields(
             for: request, in: bytes,

@@ -83,6 +83,7 @@ extension Exchange {
 
     /// Handles the disk tier's answer.
     package func loaded(_ result: LoadResult) {
+        if let reader = serving.reader { return reader.loaded(result) }
         guard goesOn(after: .loaded) else { return }
         switch result {
         case .found(let responses):
@@ -142,6 +143,9 @@ extension Exchange {
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {
         case .hit(let hit):
+            if response.metadata.flags.contains(.parts) {
+                return answerFromParts(response, hit, view, origin)
+            }
             report.used(cache: hit.stale == nil ? .hit : .hitStale)
             if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
             if case .answered = collapsing.role { return serveCollapsed(response, hit) }

@@ -27,6 +27,7 @@ extension Exchange {
         }
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
+        if let part = forwarding.part, !part.isFirst { return takePart(bytes, part) }
         if caching.stored != nil, answersForStored(bytes) { return }
         if forwarding.rest != nil { return takeRest(bytes) }
         passHead(bytes, sentAs: sent)
@@ -159,7 +160,7 @@ extension Exchange {
     package func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool
     {
         serverProgressed()
-        if forwarding.rest != nil {
+        if forwarding.knowsBeginning {
             let known = forwarding.takeKnown(of: bytes.count)
             store(UnsafeRawBufferPointer(rebasing: bytes[known...]))
         } else {
@@ -167,10 +168,10 @@ extension Exchange {
         }
         guard let client else {
             if !isOfUse(bytes.count) { endSilently() }
-            return isLast || !waitsForStore()
+            return isLast || goesOnReading()
         }
         // The client reads what others read as well, at its own speed.
-        if serving.reader != nil { return isLast || !waitsForStore() }
+        if serving.reader != nil { return isLast || goesOnReading() }
         client.send(bytes, owner: owner)
         // The end is sent with the last part, and only once the response is stored: a client that
         // has seen the end may request it again immediately.
@@ -184,9 +185,17 @@ extension Exchange {
         return !waitsForStore()
     }
 
+    /// Whether neither the disk nor those who read the response must catch up first.
+    private func goesOnReading() -> Bool {
+        !waitsForStore() && (storing.parts == nil || !waitsForReaders())
+    }
+
     /// From now on the client, which has not taken everything yet, reads what others read as well:
     /// it must not hold them up. Returns false if there are no others.
     func readsApart() -> Bool {
+        if let ticket = storing.parts {
+            return ticket.run?.body.readers ?? 0 > 0 && readsParts()
+        }
         guard let body = storing.shared, let upstream, register() else { return false }
         upstream.leaveBuffer()
         serving.read(
@@ -208,6 +217,7 @@ extension Exchange {
     /// Whether it is of use to go on receiving the response without a client.
     private func isOfUse(_ count: Int) -> Bool {
         if isWanted { return true }
+        if let ticket = storing.parts { return isOfUse(ticket) }
         guard storing.ticket != nil else { return confirmsOutdated(count) }
         return goesOnFilling(count)
     }

@@ -35,8 +35,10 @@ extension Exchange {
         _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
         cacheStatus: CacheStatus?
     ) {
-        guard let fresh else { return serveAsStored(stored, hit, cacheStatus: cacheStatus) }
-        let content = hit.content(of: stored.bodyCount)
+        guard let fresh, !hit.isMultipart else {
+            return serveAsStored(stored, hit, cacheStatus: cacheStatus)
+        }
+        let content = hit.content(of: stored.contentCount)
         guard let client = beginServing(stored, content) else { return }
         sendHead(hit, fresh, content, cacheStatus, to: client)
         send(content, of: stored, to: client)
@@ -45,7 +47,8 @@ extension Exchange {
     private func serveAsStored(
         _ stored: CachedResponse, _ hit: CacheHit, cacheStatus: CacheStatus?
     ) {
-        let content = hit.content(of: stored.bodyCount)
+        if hit.isMultipart { return serveRanges(of: stored, hit, cacheStatus) }
+        let content = hit.content(of: stored.contentCount)
         guard let client = beginServing(stored, content) else { return }
         sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
         send(content, of: stored, to: client)
@@ -126,6 +129,8 @@ extension Exchange {
                 client.sendFile(file, offset: range.lowerBound, count: range.count)
             case .disk(let body): return read(content, of: .disk(body))
             case .arriving(let body): return read(content, of: .arriving(body))
+            case .parts(let parts):
+                return readParts(content, of: stored, parts)
             }
         }
         endStored(client)
@@ -148,6 +153,7 @@ extension Exchange {
 
     /// The last part of the stored content has been handled.
     func storedBodyEnded() {
+        if serving.ranges != nil { return sendNextRange() }
         if let translation = serving.translation { return work(on: translation) }
         guard goesOn(after: .decided(.respond)), let client else { return }
         endStored(client)
@@ -170,7 +176,11 @@ extension Exchange {
     /// More of a body that is read while it arrives is there.
     func bodyProgressed() {
         switch state.step {
-        case .serving, .responding: serving.reader?.progressed()
+        case .serving: serving.reader?.progressed()
+        case .responding:
+            serving.reader?.progressed()
+            // Those who read the part have caught up with it.
+            if storing.parts != nil { upstream?.resume() }
         default: break
         }
     }
@@ -184,6 +194,11 @@ extension CacheHit {
         case .full: 0..<count
         case .headOnly, .notModified, .rangeNotSatisfiable: 0..<0
         case .partial(let first, let last, _): first..<(last + 1)
+        case .several(let count, _): 0..<count
         }
     }
+
+    /// Whether it is sent as a multipart/byteranges.
+    @inline(__always)
+    var isMultipart: Bool { if case .several = form { true } else { false } }
 }

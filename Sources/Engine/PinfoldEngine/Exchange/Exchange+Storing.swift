@@ -35,6 +35,9 @@ extension Exchange {
             notStored(because: .duplicate)
             return false
         case .store(let storable):
+            if let part = storable.part {
+                return beginParts(part, storable, bytes, key, origin, in: store)
+            }
             var head: [UInt8] = []
             StoredHead.append(response, in: bytes, responseTime: now, to: &head)
             guard
@@ -73,8 +76,11 @@ extension Exchange {
     /// Adds content to the response being stored, or stops storing it.
     func store(_ bytes: UnsafeRawBufferPointer) {
         if storing.shared != nil { return storeShared(bytes) }
-        guard let ticket = storing.ticket, !ticket.append(bytes) else { return }
-        giveUp(ticket)
+        guard let ticket = storing.ticket else {
+            storing.parts?.append(bytes)
+            return
+        }
+        if !ticket.append(bytes) { giveUp(ticket) }
     }
 
     @inline(never)
@@ -98,7 +104,9 @@ extension Exchange {
     /// Whether to pause reading so that the disk can catch up. An origin is often faster; without
     /// this, a large response would be requested over and over and never be stored.
     func waitsForStore() -> Bool {
-        guard let ticket = storing.ticket, ticket.isCongested else { return false }
+        guard storing.ticket?.isCongested ?? storing.parts?.isCongested ?? false else {
+            return false
+        }
         guard storing.pausedAt == nil else { return true }
         guard storing.paused < Self.storePatienceMilliseconds, let store = environment.shared.store,
             register()
@@ -138,6 +146,7 @@ extension Exchange {
         storing.flightIsTaken()
         switch begun {
         case .success(let ticket):
+            ticket.limit = cacheOptions.maximumObjectBytes
             storing.open(ticket)
             return true
         case .failure(let refusal):
@@ -151,6 +160,7 @@ extension Exchange {
     func finishStore() {
         if storing.ticket != nil, let ticket = storing.takeTicket() { finish(ticket) }
         if storing.shared != nil { endSharing()?.end(with: nil) }
+        if storing.partial != nil { finishPart() }
     }
 
     private func finish(_ ticket: StoreTicket) {
@@ -188,6 +198,7 @@ extension Exchange {
 
     func abandonStore() {
         if storing.shared != nil { endSharing()?.breakOff() }
+        if storing.partial?.ticket != nil { abandonPart() }
         guard storing.ticket != nil, let ticket = storing.takeTicket() else { return }
         ticket.abandon()
         notStored(because: .incomplete)

@@ -22,7 +22,7 @@ extension Exchange {
         let held: HeldResponse?
         do throws(StoredTranslationError) {
             held = try HeldResponse(
-                storedHead: fresh?.head ?? Array(stored.head), count: stored.bodyCount,
+                storedHead: fresh?.head ?? Array(stored.head), count: stored.contentCount,
                 checks: checks, environment.shared.transformationWork)
         } catch {
             guard goesOn(after: .decided(.load)) else { return true }
@@ -61,17 +61,20 @@ extension Exchange {
     }
 
     private func form(of head: StoredTranslation.Head) -> HitForm {
-        withRequestHead {
+        let form = withRequestHead {
             HitForm(
                 of: head.metadata, storedHead: head.bytes.span, for: request, in: $0,
                 options: cacheOptions)
         }
+        // A translation is small: all of it is sent in place of several ranges.
+        if case .several = form { return .full }
+        return form
     }
 
     // MARK: Reading
 
     private func read(_ stored: CachedResponse, for translation: StoredTranslation) {
-        let all = 0..<stored.bodyCount
+        let all = 0..<stored.contentCount
         switch stored.body {
         case .contiguous(let body): gatherAll(body.bytes, for: translation)
         case .heap(let heap): gatherAll(heap.bytes, for: translation)
@@ -80,7 +83,7 @@ extension Exchange {
             if case .file(let file) = stored.body { read(all, of: .file(file)) }
             if case .disk(let body) = stored.body { read(all, of: .disk(body)) }
         // Only a complete body is translated.
-        case .arriving: fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
+        case .arriving, .parts: fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
         }
     }
 

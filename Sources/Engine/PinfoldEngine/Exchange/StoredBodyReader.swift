@@ -10,20 +10,28 @@ final class StoredBodyReader {
     enum Source {
         case disk(LevelBody)
         case file(MemoryFile)
+        /// In one piece, which the object keeps.
+        case memory(UnsafeRawBufferPointer, owner: AnyObject)
         case arriving(BodyUnderWay)
+        /// Slices, and what arrives of others.
+        case parts(StoredParts)
     }
 
     /// Unowned because the exchange owns it; unsafe because nobody else does.
-    private unowned(unsafe) let exchange: Exchange
-    private let source: Source
+    unowned(unsafe) let exchange: Exchange
+    let source: Source
     /// Where it is counted, if the body is still arriving.
     private var metrics: WorkerMetrics?
     private var content: Range<UInt64>
     /// Bytes that are still to be read; very many of a body whose length is unknown.
     private var left: UInt64 { content.upperBound - content.lowerBound }
+    /// The position of the next byte in the content.
+    var position: UInt64 { content.lowerBound }
+    /// The position after the last byte.
+    var limit: UInt64 { content.upperBound }
     private var isWaiting = false
-    /// The body whose chunk it waits for.
-    private var chunked: LevelBody?
+    /// The body whose chunk it waits for, and the position in it.
+    private var chunked: (body: LevelBody, offset: UInt64)?
     private var attempts = 0
     private static let retryMilliseconds: Int64 = 20
     private static let attemptLimit = 500
@@ -51,33 +59,55 @@ final class StoredBodyReader {
         guard !isWaiting, exchange.client != nil else { return }
         guard !content.isEmpty else { return exchange.storedBodyEnded() }
         switch source {
-        case .disk(let body): askForChunk(of: body)
-        case .file(let file): takePart(of: file, atMost: .max)
+        case .disk(let body): askForChunk(of: body, at: position)
+        case .file(let file): takePart(of: file, at: Int(position), atMost: .max)
+        case .memory(let bytes, let owner):
+            pass(UnsafeRawBufferPointer(rebasing: bytes[Int(position)..<Int(limit)]), owner: owner)
         case .arriving(let body): takePart(of: body)
+        case .parts(let parts): takePart(of: parts)
         }
     }
 
     /// More of the body has arrived, or it has ended.
     func progressed() {
         guard isWaiting, chunked == nil else { return }
+        goOn()
+    }
+
+    /// What it waited for is there.
+    func goOn() {
         isWaiting = false
         proceed()
     }
 
-    private func takePart(of body: BodyUnderWay) {
+    /// Somebody will call it when there is more.
+    func waitForMore() { isWaiting = true }
+
+    /// What a body that is being received has at an offset.
+    func part(of body: BodyUnderWay, at offset: UInt64) -> BodyUnderWay.Part {
         let (token, mailbox) = (exchange.token, exchange.environment.mailbox)
-        switch body.part(at: content.lowerBound, else: { mailbox.post(.progressed(token)) }) {
-        case .bytes(let piece, let range):
-            let count = min(UInt64(range.count), left)
-            let end = range.lowerBound + Int(count)
-            let bytes = UnsafeRawBufferPointer(rebasing: piece.bytes[range.lowerBound..<end])
-            content = (content.lowerBound + count)..<content.upperBound
-            // The next one is taken in another turn, so that others get their share.
-            let loop = exchange.environment.loop
-            if exchange.takeStored(bytes, owner: piece) { loop.requeue(exchange) }
-        case .file(let file, let count): takePart(of: file, atMost: count)
-        case .level(let body): askForChunk(of: body)
-        case .nothingYet: isWaiting = true
+        return body.part(at: offset, else: { mailbox.post(.progressed(token)) })
+    }
+
+    /// Passes the next bytes on. The next ones are taken in another turn, so that others get their
+    /// share.
+    func pass(_ bytes: UnsafeRawBufferPointer, owner: AnyObject) {
+        content = (content.lowerBound + UInt64(bytes.count))..<content.upperBound
+        let loop = exchange.environment.loop
+        if exchange.takeStored(bytes, owner: owner) { loop.requeue(exchange) }
+    }
+
+    func pass(_ piece: ChunkBytes, _ range: Range<Int>) {
+        let end = range.lowerBound + Int(min(UInt64(range.count), left))
+        pass(UnsafeRawBufferPointer(rebasing: piece.bytes[range.lowerBound..<end]), owner: piece)
+    }
+
+    private func takePart(of body: BodyUnderWay) {
+        switch part(of: body, at: position) {
+        case .bytes(let piece, let range): pass(piece, range)
+        case .file(let file, let count): takePart(of: file, at: Int(position), atMost: count)
+        case .level(let body): askForChunk(of: body, at: position)
+        case .nothingYet: waitForMore()
         case .end:
             // Of a body whose length was not announced.
             guard content.upperBound == .max else { return unreadable() }
@@ -88,14 +118,14 @@ final class StoredBodyReader {
 
     /// As long as nothing of the response has been written, the request is sent to the origin
     /// instead.
-    private func unreadable() {
+    func unreadable() {
         exchange.fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
     }
 
-    private func askForChunk(of body: LevelBody) {
+    func askForChunk(of body: LevelBody, at offset: UInt64) {
         isWaiting = true
-        chunked = body
-        let index = Int(content.lowerBound / UInt64(body.chunkBytes))
+        chunked = (body, offset)
+        let index = Int(offset / UInt64(body.chunkBytes))
         let (token, mailbox) = (exchange.token, exchange.environment.mailbox)
         let accepted =
             exchange.environment.shared.store?.readChunk(body, index) {
@@ -112,11 +142,13 @@ final class StoredBodyReader {
 
     /// Passes on what was read.
     func arrived(_ result: ChunkResult) {
-        guard isWaiting, let body = chunked.take(), exchange.client != nil else { return }
+        guard isWaiting, let (body, offset) = chunked.take(), exchange.client != nil else {
+            return
+        }
         isWaiting = false
         attempts = 0
         guard case .chunk(let chunk) = result else { return unreadable() }
-        let start = content.lowerBound % UInt64(body.chunkBytes)
+        let start = offset % UInt64(body.chunkBytes)
         let end = start + min(UInt64(chunk.bytes.count) &- start, left)
         guard start < UInt64(chunk.bytes.count), start < end else { return unreadable() }
         content = (content.lowerBound + (end - start))..<content.upperBound
@@ -126,14 +158,14 @@ final class StoredBodyReader {
 
     /// Reads a part immediately. The next one is read in another turn, so that others get their
     /// share.
-    private func takePart(of file: MemoryFile, atMost limit: Int) {
+    func takePart(of file: MemoryFile, at offset: Int, atMost limit: Int) {
         let loop = exchange.environment.loop
         let part = loop.buffers.takeLarge()
         let count = min(Int(min(left, UInt64(Self.partBytes))), limit)
         guard
             file.read(
                 into: UnsafeMutableRawBufferPointer(rebasing: part.writable[..<count]),
-                at: Int(content.lowerBound))
+                at: offset)
         else { return unreadable() }
         part.end = count
         content = (content.lowerBound + UInt64(count))..<content.upperBound

@@ -158,6 +158,8 @@ extension ForwardReason {
             )
         case .damaged:
             ("the stored response cannot be read", "Check the operational log and the disk.")
+        case .partial:
+            ("parts of the response are stored, but not all that the request asks for", "")
         }
     }
 }

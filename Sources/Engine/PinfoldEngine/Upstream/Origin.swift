@@ -148,14 +148,17 @@ package final class Origin {
         let bypassFields: BypassFields
         /// Whether what is being stored is received to its end if its client leaves.
         let fill: CacheFill
+        /// Bytes of the slices in which responses are requested; `nil` for what clients request.
+        let sliceBytes: Int?
 
         init(
             options: PolicyOptions = PolicyOptions(), bypassFields: BypassFields = BypassFields([]),
-            fill: CacheFill = .whileWanted
+            fill: CacheFill = .whileWanted, sliceBytes: Int? = nil
         ) {
             self.options = options
             self.bypassFields = bypassFields
             self.fill = fill
+            self.sliceBytes = sliceBytes
         }
     }
 
@@ -179,7 +182,8 @@ package final class Origin {
         // A reverse route's upstream uses the gateway's own.
         caching = Caching(
             options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass,
-            fill: entry?.cacheFill ?? policy.configuration.cache.fill)
+            fill: entry?.cacheFill ?? policy.configuration.cache.fill,
+            sliceBytes: entry?.cacheSliceBytes)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)

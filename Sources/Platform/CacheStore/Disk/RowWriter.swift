@@ -216,7 +216,7 @@ final class RowWriter {
         var bodyID: Int64 = 0
         var inline = UnsafeRawBufferPointer(start: nil, count: 0)
         switch response.body {
-        case .contiguous(let body): inline = body.bytes
+        case .contiguous, .parts: inline = response.ownBytes
         case .heap(let heap): inline = heap.bytes
         case .file, .arriving: break
         case .disk(let disk):
@@ -296,7 +296,7 @@ final class RowWriter {
                 data = UnsafeRawBufferPointer(rebasing: heap.bytes[offset..<offset + count])
             case .contiguous(let body):
                 data = UnsafeRawBufferPointer(rebasing: body.bytes[offset..<offset + count])
-            case .disk, .arriving: return
+            case .disk, .arriving, .parts: return
             }
             try connection.insert(chunk: index, of: response.token.id, data: data)
             offset += count

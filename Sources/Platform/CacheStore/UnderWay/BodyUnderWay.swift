@@ -53,6 +53,10 @@ public final class BodyUnderWay: Sendable {
         var isComplete: Bool?
         var readers = 0
         var waiting: [@Sendable () -> Void] = []
+        /// The furthest position that was asked for.
+        var wanted: UInt64 = 0
+        /// Called when what has arrived is wanted soon, or nobody wants it any more.
+        var paused: (@Sendable () -> Void)?
 
         /// Bytes in the pieces.
         var windowBytes: UInt64 { pieces.first.map { count - $0.start } ?? 0 }
@@ -68,6 +72,8 @@ public final class BodyUnderWay: Sendable {
     /// No more than this of a body that is not stored stays in memory. Of one that is, no more than
     /// is on its way to where it is stored, for which there is a limit.
     private static let largestWindow: UInt64 = 8 << 20
+    /// Every body may have this much, even if the budget is used up.
+    private static let leastWindow: UInt64 = 256 << 10
 
     /// - Parameters:
     ///   - budget: for the pieces.
@@ -94,11 +100,14 @@ public final class BodyUnderWay: Sendable {
     func append(
         _ bytes: UnsafeRawBufferPointer, isStored: Bool = true, behind: () -> Behind? = { nil }
     ) -> Bool {
+        if !budget.hasRoom(for: bytes.count + Self.pieceBytes) {
+            trim(to: 0, isStored: isStored, behind)
+        }
         guard state.withLock({ $0.isComplete == nil && add(bytes, to: &$0) }) else {
             end(isComplete: false)
             return false
         }
-        trim(isStored: isStored, behind)
+        trim(to: Self.keptBytes, isStored: isStored, behind)
         for wake in state.withLock({ state in swap(&state.waiting, with: []) }) { wake() }
         return true
     }
@@ -110,7 +119,10 @@ public final class BodyUnderWay: Sendable {
             var taken = 0
             if let last = state.pieces.last { taken = last.bytes.append(rest) }
             if taken == 0 {
-                guard budget.reserve(Self.pieceBytes) else { return false }
+                // However many bodies there are, each has a little for those who keep up.
+                let isReserved = budget.reserve(Self.pieceBytes)
+                guard isReserved || state.windowBytes < Self.leastWindow else { return false }
+                if !isReserved { budget.overdraw(Self.pieceBytes) }
                 guard let piece = ChunkBytes(capacity: Self.pieceBytes) else {
                     budget.release(Self.pieceBytes)
                     return false
@@ -124,8 +136,9 @@ public final class BodyUnderWay: Sendable {
     }
 
     /// Drops the pieces that readers can do without.
-    private func trim(isStored: Bool, _ behind: () -> Behind?) {
-        guard state.withLock({ $0.windowBytes > Self.keptBytes }) else { return }
+    /// - Parameter kept: how many bytes stay in any case.
+    private func trim(to kept: UInt64, isStored: Bool, _ behind: () -> Behind?) {
+        guard state.withLock({ $0.windowBytes > kept }) else { return }
         let behind = behind()
         let released = state.withLock { state in
             // What was gathered in memory may now be on its way to a level, which has less of it
@@ -134,8 +147,10 @@ public final class BodyUnderWay: Sendable {
             let stored = state.behind?.count ?? 0
             var index = 0
             var window = state.windowBytes
-            while index + 1 < state.pieces.count, window > Self.keptBytes,
-                state.pieces[index].end <= stored || !isStored && window > Self.largestWindow
+            // Of what is not stored, readers that are further behind lose their place.
+            let unstored = kept > 0 ? Self.largestWindow : Self.leastWindow
+            while index + 1 < state.pieces.count, window > kept,
+                state.pieces[index].end <= stored || !isStored && window > unstored
             {
                 window -= UInt64(state.pieces[index].bytes.count)
                 index += 1
@@ -180,7 +195,32 @@ public final class BodyUnderWay: Sendable {
 
     /// Counts a reader, until it leaves.
     public func join() { state.withLock { $0.readers += 1 } }
-    public func leave() { state.withLock { $0.readers -= 1 } }
+    public func leave() {
+        let paused = state.withLock { state in
+            state.readers -= 1
+            return state.readers == 0 ? state.paused.take() : nil
+        }
+        paused?()
+    }
+
+    /// Whether the byte at a position has arrived and is in memory, or is next to those that have.
+    func isReachable(_ offset: UInt64, _ nearby: UInt64) -> Bool {
+        state.withLock { state in
+            guard state.isComplete == nil, offset <= state.count + nearby else { return false }
+            return offset >= state.pieces.first?.start ?? state.count
+        }
+    }
+
+    /// Whether so much more has arrived than anybody has asked for that receiving should pause.
+    /// - Parameter resume: called once, on any thread, when half of that has been asked for, or
+    ///   nobody reads it any more.
+    public func isAhead(by bytes: UInt64, else resume: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            guard state.count > state.wanted + bytes, state.readers > 0 else { return false }
+            state.paused = resume
+            return true
+        }
+    }
 
     /// Bytes that have arrived.
     public var count: UInt64 { state.withLock { $0.count } }
@@ -192,23 +232,45 @@ public final class BodyUnderWay: Sendable {
     /// - Parameter wake: called once, on any thread, if there is nothing yet and then there is, or
     ///   the body ends.
     public func part(at offset: UInt64, else wake: @escaping @Sendable () -> Void) -> Part {
-        state.withLock { state in
-            guard offset < state.count else {
-                switch state.isComplete {
-                case nil:
-                    state.waiting.append(wake)
-                    return .nothingYet
-                case true?: return .end
-                case false?: return .gone
-                }
-            }
-            if let piece = state.pieces.last(where: { $0.start <= offset }) {
-                let start = Int(offset - piece.start)
-                return .bytes(piece.bytes, start..<piece.bytes.count)
-            }
-            guard let behind = state.behind, offset < behind.count else { return .gone }
-            return behind.part(at: offset)
+        var paused: (@Sendable () -> Void)?
+        let found = state.withLock { state in
+            paused = takePaused(at: offset, in: &state)
+            return part(at: offset, in: &state, else: wake)
         }
+        paused?()
+        return found
+    }
+
+    /// Whoever paused, if they may go on.
+    private func takePaused(at offset: UInt64, in state: inout State) -> (@Sendable () -> Void)? {
+        state.wanted = max(state.wanted, offset)
+        guard state.paused != nil, state.count < state.wanted + Self.resumedBytes else {
+            return nil
+        }
+        return state.paused.take()
+    }
+
+    /// Receiving goes on when no more than this has not been asked for.
+    private static let resumedBytes: UInt64 = 2 << 20
+
+    private func part(
+        at offset: UInt64, in state: inout State, else wake: @escaping @Sendable () -> Void
+    ) -> Part {
+        guard offset < state.count else {
+            switch state.isComplete {
+            case nil:
+                state.waiting.append(wake)
+                return .nothingYet
+            case true?: return .end
+            case false?: return .gone
+            }
+        }
+        if let piece = state.pieces.last(where: { $0.start <= offset }) {
+            let start = Int(offset - piece.start)
+            return .bytes(piece.bytes, start..<piece.bytes.count)
+        }
+        guard let behind = state.behind, offset < behind.count else { return .gone }
+        return behind.part(at: offset)
     }
 }
 
@@ -218,7 +280,7 @@ extension CachedResponse {
     fileprivate var isReadableInParts: Bool {
         switch body {
         case .file, .disk: true
-        case .contiguous, .heap, .arriving: false
+        case .contiguous, .heap, .arriving, .parts: false
         }
     }
 }
@@ -233,7 +295,7 @@ extension BodyUnderWay.Behind {
             case .file(let file): return .file(file, count: Int(response.bodyCount - offset))
             case .disk(let body): return .level(body)
             // See `isReadableInParts`.
-            case .contiguous, .heap, .arriving: return .gone
+            case .contiguous, .heap, .arriving, .parts: return .gone
             }
         }
     }

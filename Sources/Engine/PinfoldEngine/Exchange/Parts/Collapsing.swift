@@ -17,8 +17,9 @@ extension Exchange {
             /// It has stopped waiting. `storing`: the variant of its response, while that is being
             /// stored.
             case gaveUp(FollowerQueue, storing: VaryKey?)
-            /// The same, of an exchange of another environment.
-            case gaveUpRemotely
+            /// The same, of an exchange of another environment. `stores`: no other of those that
+            /// have stopped waiting for it stores its response.
+            case gaveUpRemotely(hash: UInt64, stores: Bool)
         }
 
         private(set) var role = Role.none
@@ -32,8 +33,14 @@ extension Exchange {
         /// one; `nil` before that is known.
         private(set) var variant: UInt64?
 
+        /// Whether it has waited for a part that was missing.
+        private(set) var hasFetched = false
+
         @inline(__always)
         var takesPart: Bool { if case .none = role { false } else { true } }
+
+        /// It waits for a part that is missing: once.
+        mutating func noteFetch() { hasFetched = true }
 
         mutating func lead(_ hash: UInt64) { role = .leads(hash: hash) }
 
@@ -52,7 +59,9 @@ extension Exchange {
             role = .followsRemotely(place: place, hash: hash)
         }
 
-        mutating func giveUpRemotely() { role = .gaveUpRemotely }
+        mutating func giveUpRemotely(_ hash: UInt64, stores: Bool) {
+            role = .gaveUpRemotely(hash: hash, stores: stores)
+        }
 
         /// The wait is over.
         /// - Parameters:

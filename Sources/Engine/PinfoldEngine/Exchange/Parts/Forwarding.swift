@@ -1,5 +1,18 @@
 import CachePolicy
 
+/// What an exchange without a client asks for in place of what a client asked for.
+final class SubstituteRequest {
+    let rest: RestOfResponse?
+    let part: PartRequest?
+    /// Bytes at the beginning of the response that are not wanted.
+    var known: UInt64 = 0
+
+    init(rest: RestOfResponse? = nil, part: PartRequest? = nil) {
+        self.rest = rest
+        self.part = part
+    }
+}
+
 extension Exchange {
     /// The way to the server, and how far the request has come on it.
     package struct Forwarding {
@@ -25,10 +38,8 @@ extension Exchange {
         /// response.
         package private(set) var wasLeftUnanswered = false
         private(set) var isEventStream = false
-        /// What the request asks for, if it completes a response that broke off.
-        private(set) var rest: RestOfResponse?
-        /// Bytes at the beginning of the response that are there already.
-        private var known: UInt64 = 0
+        /// What is asked for in place of what the client asks for; `nil` usually.
+        private var substitute: SubstituteRequest?
         /// Whether the response had no length and was collected until its connection ended.
         private(set) var wasGatheredToTheEnd = false
 
@@ -100,16 +111,32 @@ extension Exchange {
             self.isEventStream = isEventStream
         }
 
-        /// The request completes a response that broke off.
-        mutating func ask(for rest: RestOfResponse) { self.rest = rest }
+        /// What the request asks for, if it completes a response that broke off.
+        @inline(__always)
+        var rest: RestOfResponse? { substitute?.rest }
 
-        /// The response begins with bytes that are there already.
-        mutating func skip(_ count: UInt64) { known = count }
+        /// The part that is asked for.
+        @inline(__always)
+        var part: PartRequest? { substitute?.part }
+
+        /// The request completes a response that broke off.
+        mutating func ask(for rest: RestOfResponse) { substitute = SubstituteRequest(rest: rest) }
+
+        /// The request asks for a part.
+        mutating func ask(for part: PartRequest) { substitute = SubstituteRequest(part: part) }
+
+        /// The response begins with bytes that are there already, or not wanted.
+        mutating func skip(_ count: UInt64) { substitute?.known = count }
+
+        /// Whether some of the content that arrives is there already.
+        @inline(__always)
+        var knowsBeginning: Bool { substitute.map { $0.known > 0 } ?? false }
 
         /// Of content that has arrived, how many bytes at its beginning are there already.
         mutating func takeKnown(of count: Int) -> Int {
-            let skipped = min(UInt64(count), known)
-            known -= skipped
+            guard let substitute else { return 0 }
+            let skipped = min(UInt64(count), substitute.known)
+            substitute.known -= skipped
             return Int(skipped)
         }
 

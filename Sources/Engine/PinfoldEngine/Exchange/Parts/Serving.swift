@@ -1,10 +1,42 @@
+import CachePolicy
+import CacheStore
+
+/// The parts of a multipart/byteranges that are still to be sent, and the response that they are
+/// of.
+final class RangesToSend {
+    let response: CachedResponse
+    private var parts: ArraySlice<MultipartRanges.Part>
+    let end: [UInt8]
+
+    init(_ ranges: MultipartRanges, of response: CachedResponse) {
+        self.response = response
+        parts = ranges.parts[...]
+        end = ranges.end
+    }
+
+    func next() -> MultipartRanges.Part? { parts.popFirst() }
+}
+
 extension Exchange {
     /// A stored response that is not sent in one step: it is read from the disk, or translated.
     struct Serving {
         /// Reads the body part by part.
         private(set) var reader: StoredBodyReader?
+        /// What it waits for before it begins to read: a part under way, which goes on for it.
+        private(set) var awaited: StoredParts?
         /// A response in the origin's form that is being translated for the client.
         private(set) var translation: StoredTranslation?
+
+        /// The parts of a multipart/byteranges that are still to be sent.
+        private(set) var ranges: RangesToSend?
+
+        mutating func send(_ ranges: RangesToSend) { self.ranges = ranges }
+
+        mutating func endRanges() { ranges = nil }
+
+        mutating func await(_ parts: StoredParts?) { awaited = parts }
+
+        mutating func takeAwaited() -> StoredParts? { awaited.take() }
 
         mutating func read(with reader: StoredBodyReader) { self.reader = reader }
 

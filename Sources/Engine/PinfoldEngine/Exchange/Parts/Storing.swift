@@ -9,6 +9,8 @@ extension Exchange {
         private(set) var flight: StoreFlight?
         /// The response being stored, once that has begun.
         private(set) var ticket: StoreTicket?
+        /// The part of a representation being stored; `nil` usually.
+        private(set) var partial: PartialStoring?
         /// The body for those who read it while it arrives; it may go on if it is not stored.
         private(set) var shared: BodyUnderWay?
         /// The filling of the cache after the client has left; `nil` while there is a client.
@@ -35,6 +37,17 @@ extension Exchange {
         mutating func takeFlight() -> StoreFlight? { flight.take() }
 
         mutating func open(_ ticket: StoreTicket) { self.ticket = ticket }
+
+        /// The part of a representation being stored, once that has begun.
+        var parts: PartsTicket? { partial?.ticket }
+
+        mutating func open(_ ticket: PartsTicket, _ single: SinglePart? = nil) {
+            partial = PartialStoring(ticket: ticket, single: single)
+        }
+
+        mutating func announce(_ run: PartsUnderWay) { partial = PartialStoring(run: run) }
+
+        mutating func takePartial() -> PartialStoring? { partial.take() }
 
         mutating func share(_ body: BodyUnderWay) { shared = body }
 
@@ -63,6 +76,22 @@ extension Exchange {
             pausedAt = nil
             paused += milliseconds
         }
+    }
+}
+
+/// The part of a representation on its way into the store.
+final class PartialStoring {
+    /// `nil` until the response has begun.
+    let ticket: PartsTicket?
+    /// Its head, if that is stored when the part is complete.
+    let single: SinglePart?
+    /// The run that the exchange has to receive, until that has begun.
+    let run: PartsUnderWay?
+
+    init(ticket: PartsTicket? = nil, single: SinglePart? = nil, run: PartsUnderWay? = nil) {
+        self.ticket = ticket
+        self.single = single
+        self.run = run
     }
 }
 

@@ -125,6 +125,10 @@ extension HostEntry {
             ConfigurationKey(
                 "fill", \.cacheFill, byDefault: "from cache.fill", reading: { $1.choice() },
                 text: { $0?.rawValue }),
+            ConfigurationKey(
+                "slice", \.cacheSliceBytes, byDefault: "what clients request",
+                reading: { $1.bytes(in: 64 << 10...64 << 20) },
+                text: { $0.map(Quantity.text(bytes:)) }),
         ])
     }
 

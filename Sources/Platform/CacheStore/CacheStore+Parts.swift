@@ -13,7 +13,7 @@ extension CacheStore {
 
     /// Stores the head of a representation of which parts are stored.
     /// - Parameters:
-    ///   - head: made with `StoredHead.append(partOf:)`, with the length of the whole.
+    ///   - head: `StoredHead.bytes` of a 206, with the length of the whole.
     ///   - flight: as for `beginStore`.
     public func publish(
         _ parts: PartsBody, key: CacheKeyView, vary: VaryKey, head: UnsafeRawBufferPointer,

@@ -232,9 +232,11 @@ public final class CacheStore: Sendable {
     // MARK: Removing
 
     /// Removes every variant of a key from all levels, including what is queued and under way.
-    public func invalidate(_ key: CacheKeyView) {
+    /// - Parameter flight: one that is not voided: that of the request whose response invalidates
+    ///   the others. If an earlier invalidation has voided it, it stays so.
+    public func invalidate(_ key: CacheKeyView, except flight: StoreFlight? = nil) {
         memory.withShard(key.hash) { shard, dropped in
-            shard.invalidate(key.hash, key.bytes, dropped: &dropped)
+            shard.invalidate(key.hash, key.bytes, except: flight, dropped: &dropped)
             var work = LevelWork()
             for level in levels { level.remove(key, &work) }
             return work

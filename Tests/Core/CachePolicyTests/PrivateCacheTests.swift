@@ -28,7 +28,8 @@ struct PrivateCacheTests {
     @Test(
         arguments: [
             ("private, max-age=60", NotStoredReason.responsePrivate),
-            ("private=\"set-cookie\", max-age=60", .responsePrivate),
+            ("private=\"set-cookie\", max-age=60", nil),
+            ("private=\"\", max-age=9", .responsePrivate),
             ("private, no-store", .responseNoStore), ("max-age=60", nil),
         ] as [(String, NotStoredReason?)])
     func `stores what is private, and still not what is not to be stored`(

@@ -41,7 +41,8 @@ enum EveryExchangeError {
         case .proxy: .response(.malformedStatusLine)
         case .response: .upstreamReset(.connectionReset)
         case .upstreamReset: .upstreamUnanswered(nil)
-        case .upstreamUnanswered:
+        case .upstreamUnanswered: .unconfirmed(.connectTimeout)
+        case .unconfirmed:
             .transformation(
                 TransformationError(
                     .responseBodyInvalid, "not JSON", at: "line 1, column 2", excerpt: [0x7B]))
@@ -158,6 +159,10 @@ struct ExchangeFaultTests {
             (.access(.loopDetected), 508, "loop-detected", "proxy_loop_detected"),
             (.gateway(.requestTimeout), 408, "request-timeout", "http_request_error"),
             (.gateway(.onlyIfCached), 504, "only-if-cached", "proxy_internal_response"),
+            (
+                .unconfirmed(.connectFailed(.connectionRefused)), 504, "must-revalidate",
+                "destination_unavailable"
+            ),
             (
                 .gateway(.storedBodyUnreadable), 502, "stored-body-unreadable",
                 "proxy_internal_error"
@@ -283,6 +288,9 @@ struct ExchangeFaultTests {
         for error in EveryExchangeError.tlsErrors {
             #expect(ExchangeError.tlsFailed(error).explanation.contains("\(error)"))
         }
+        #expect(
+            ExchangeError.unconfirmed(.connectFailed(.connectionRefused)).explanation
+                .contains(": the connection to the server failed: Connection refused"))
     }
 
     // MARK: Consequences
@@ -298,7 +306,7 @@ struct ExchangeFaultTests {
         #expect(
             levels == [
                 "dns-nxdomain", "connection-refused", "connect-timeout", "tls-not-tls",
-                "tls-timeout",
+                "tls-timeout", "must-revalidate",
             ])
         for error in EveryExchangeError.connectErrors {
             #expect(ExchangeError.connectFailed(error).showsAnUnreachableHost)

@@ -40,6 +40,25 @@ struct StoreFlightTests {
         #expect(!flights.isValid(later))
     }
 
+    @Test func `the one whose response invalidates the others is spared, unless it is void`() {
+        var flights = StoreFlights()
+        let all = [flights.begin(5), flights.begin(6), flights.begin(5)]
+        flights.void(5, except: all[2])
+        #expect(all.map { flights.isValid($0) } == [false, true, true])
+        flights.void(5, except: all[0])
+        #expect(all.map { flights.isValid($0) } == [false, true, false])
+        flights.void(5, except: all[2])
+        #expect(!flights.isValid(all[2]))
+    }
+
+    @Test func `one of another key, in the same slot of another shard, spares nothing`() {
+        var (one, other) = (StoreFlights(), StoreFlights())
+        let (posted, asked) = (one.begin(5), other.begin(6))
+        #expect(posted.slot == asked.slot)
+        other.void(6, except: posted)
+        #expect(!other.isValid(asked))
+    }
+
     @Test func `a flight that has ended is not mistaken for the one in its slot`() {
         var flights = StoreFlights()
         let first = flights.begin(5)

@@ -17,6 +17,7 @@ extension ClientError {
         case .upstreamUnanswered(let error):
             (error.map { ExchangeError.upstreamReset($0).explanation } ?? meaning(of: fault.reason))
                 + "; if it speaks TLS on this port, expected an https URL"
+        case .unconfirmed(let cause): explanation(of: cause)
         case .server(.upstreamSpeaksTLS): "\(meaning(of: fault.reason)); expected an https URL"
         default: meaning(of: fault.reason)
         }

@@ -254,6 +254,7 @@ extension ClientError.Reason {
         case .upstreamReset, .upstreamUnanswered, .response(.truncatedBody),
             .response(.truncatedHead):
             self = .connectionLost
+        case .unconfirmed(let cause): self.init(cause)
         case .response, .transformation: self = .badResponse
         }
     }
@@ -277,6 +278,7 @@ extension ClientError.Reason {
             self = .outOfResources
         case .storedBodyUnreadable: self = .badResponse
         case .onlyIfCached: self = .notCached
+        case .mustRevalidate: self = .cannotConnect
         case .superseded: self = .sessionInvalidated
         case .tunnelPolicyChanged: self = .invalidRequest
         }

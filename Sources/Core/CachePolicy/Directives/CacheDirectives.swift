@@ -18,10 +18,9 @@ public struct CacheDirectives: Sendable, Equatable {
 
         /// `no-store` (§5.2.1.5, §5.2.2.5).
         public static let noStore = Flags(rawValue: 1 << 0)
-        /// `no-cache`; the qualified form `no-cache="field"` is treated as the plain one (§5.2.2.4
-        /// allows this).
+        /// `no-cache`, unqualified (§5.2.1.4, §5.2.2.4).
         public static let noCache = Flags(rawValue: 1 << 1)
-        /// `private`; the qualified form is treated as the plain one (§5.2.2.7 allows this).
+        /// `private`, unqualified (§5.2.2.7).
         public static let isPrivate = Flags(rawValue: 1 << 2)
         /// `public` (§5.2.2.9).
         public static let isPublic = Flags(rawValue: 1 << 3)
@@ -40,6 +39,11 @@ public struct CacheDirectives: Sendable, Equatable {
         /// Part of the field does not follow the grammar, so an intended directive may have been
         /// missed.
         public static let malformed = Flags(rawValue: 1 << 10)
+        /// `no-cache="field"`: of a response, only these fields need validation
+        /// (`QualifiedFields`).
+        public static let noCacheFields = Flags(rawValue: 1 << 11)
+        /// `private="field"`: only these fields are not for a shared cache.
+        public static let privateFields = Flags(rawValue: 1 << 12)
     }
 
     /// The largest delta-seconds; greater values are reduced to it (§1.2.2).
@@ -59,6 +63,8 @@ public struct CacheDirectives: Sendable, Equatable {
     public var staleIfError: Int64?
     /// `stale-while-revalidate` (RFC 5861 §3), in seconds.
     public var staleWhileRevalidate: Int64?
+    /// How many fields are named by qualified directives.
+    private var qualifiedFields = 0
 
     /// Creates an empty set of directives.
     public init() {}
@@ -70,6 +76,8 @@ public struct CacheDirectives: Sendable, Equatable {
     public init(request fields: FieldSection, in bytes: Span<UInt8>) {
         if fields.contains(.cacheControl) {
             addLines(of: fields, in: bytes)
+            // A request has no fields that it could be about.
+            if flags.contains(.noCacheFields) { flags.insert(.noCache) }
         } else if fields.contains(.pragma) {
             var lines = FieldValueIterator(.pragma)
             while let value = lines.next(in: fields) {
@@ -92,7 +100,7 @@ public struct CacheDirectives: Sendable, Equatable {
     static func hasNoCache(_ value: ByteRange, in bytes: Span<UInt8>) -> Bool {
         var pragma = CacheDirectives()
         pragma.add(value, in: bytes)
-        return pragma.flags.contains(.noCache)
+        return !pragma.flags.isDisjoint(with: [.noCache, .noCacheFields])
     }
 
     /// Adds the directives of one Cache-Control line.
@@ -112,9 +120,9 @@ public struct CacheDirectives: Sendable, Equatable {
             // Directives that permit something count only in their exact form, those that forbid
             // something in any form.
             if !directive.isMalformed, directive.argument == nil { flags.insert(.isPublic) }
-        case 7 where named("private"): flags.insert(.isPrivate)
+        case 7 where named("private"): forbid(.isPrivate, .privateFields, directive, in: bytes)
         case 7 where named("max-age"): Self.lower(&maxAge, directive.seconds(in: bytes) ?? 0)
-        case 8 where named("no-cache"): flags.insert(.noCache)
+        case 8 where named("no-cache"): forbid(.noCache, .noCacheFields, directive, in: bytes)
         case 8 where named("no-store"): flags.insert(.noStore)
         case 8 where named("s-maxage"):
             Self.lower(&sharedMaxAge, directive.seconds(in: bytes) ?? 0)
@@ -139,6 +147,22 @@ public struct CacheDirectives: Sendable, Equatable {
         }
     }
 
+    /// Takes a directive that forbids something about the whole response, or about the fields that
+    /// it names.
+    private mutating func forbid(
+        _ whole: Flags, _ fields: Flags, _ directive: Directive, in bytes: Span<UInt8>
+    ) {
+        guard !directive.isMalformed, let argument = directive.argument,
+            let count = QualifiedFields.count(in: argument, of: bytes),
+            qualifiedFields + count <= QualifiedFields.maximumCount
+        else {
+            flags.insert(whole)
+            return
+        }
+        qualifiedFields += count
+        flags.insert(fields)
+    }
+
     private static func lower(_ value: inout Int64?, _ seconds: Int64) {
         value = min(value ?? maximumSeconds, seconds)
     }
@@ -148,7 +172,8 @@ public struct CacheDirectives: Sendable, Equatable {
     mutating func readAsPrivateCache() {
         sharedMaxAge = nil
         flags.remove(.proxyRevalidate)
-        if flags.remove(.isPrivate) != nil { flags.insert(.isPublic) }
+        if !flags.isDisjoint(with: [.isPrivate, .privateFields]) { flags.insert(.isPublic) }
+        flags.subtract([.isPrivate, .privateFields])
     }
 
     /// Whether the response may answer requests with Authorization, and be stored as the response

@@ -46,15 +46,19 @@ public enum HitHead {
     ) {
         switch hit.form {
         case .full, .headOnly:
-            let fields = StoredHead.statusLineBytes(of: storedHead)..<storedHead.count
-            writer.append(storedHead.extracting(fields))
+            if stored.flags.hasMoreThanFields {
+                appendPart(hit.form, storedHead, stored.flags, &writer)
+            } else {
+                let fields = StoredHead.statusLineBytes(of: storedHead)..<storedHead.count
+                writer.append(storedHead.extracting(fields))
+            }
             if !stored.flags.contains(.hasContentLength), allowsContent(stored.status),
                 let length = stored.bodyBytes
             {
                 writer.append(field: .contentLength, decimal: length)
             }
         case .notModified, .partial, .several, .rangeNotSatisfiable:
-            appendPart(hit.form, storedHead, &writer)
+            appendPart(hit.form, storedHead, stored.flags, &writer)
         }
         writer.append("Age: ")
         writer.append(decimal: hit.age.magnitude)
@@ -69,14 +73,18 @@ public enum HitHead {
     /// The fields of a form that does not send the whole stored response.
     @inline(never)
     @usableFromInline static func appendPart(
-        _ form: HitForm, _ storedHead: Span<UInt8>, _ writer: inout HeadWriter
+        _ form: HitForm, _ storedHead: Span<UInt8>, _ flags: StoredFlags,
+        _ writer: inout HeadWriter
     ) {
+        let withheld = QualifiedFields(withheldBy: flags, in: storedHead)
         switch form {
-        case .full, .headOnly: break
+        case .full, .headOnly: append(storedHead, without: withheld, to: &writer) { _ in true }
         case .notModified:
-            append(storedHead, to: &writer) { inNotModified.contains($0) }
+            append(storedHead, without: withheld, to: &writer) { inNotModified.contains($0) }
         case .partial(let first, let last, let complete):
-            append(storedHead, to: &writer) { $0 != .contentLength && $0 != .contentRange }
+            append(storedHead, without: withheld, to: &writer) {
+                $0 != .contentLength && $0 != .contentRange
+            }
             writer.append("Content-Range: bytes ")
             writer.append(decimal: first)
             writer.append(byte: UInt8(ascii: "-"))
@@ -86,7 +94,7 @@ public enum HitHead {
             writer.appendLineEnd()
             writer.append(field: .contentLength, decimal: last - first + 1)
         case .several(let count, let boundary):
-            append(storedHead, to: &writer, where: { $0 != .contentLength && $0 != .contentRange })
+            append(storedHead, without: withheld, to: &writer, where: { $0 != .contentLength && $0 != .contentRange })
             {
                 storedHead.holds(lowercase: "content-type", at: $0)
             }
@@ -95,7 +103,7 @@ public enum HitHead {
             writer.appendLineEnd()
             writer.append(field: .contentLength, decimal: count)
         case .rangeNotSatisfiable(let complete):
-            append(storedHead, to: &writer) { $0 == .date || $0 == .vary }
+            append(storedHead, without: withheld, to: &writer) { $0 == .date || $0 == .vary }
             writer.append("Content-Range: bytes */")
             writer.append(decimal: complete)
             writer.append("\r\nContent-Length: 0\r\n")
@@ -106,11 +114,13 @@ public enum HitHead {
     @inlinable static func allowsContent(_ status: UInt16) -> Bool { status != 204 }
 
     private static func append(
-        _ storedHead: Span<UInt8>, to writer: inout HeadWriter, where isKept: (FieldID) -> Bool,
+        _ storedHead: Span<UInt8>, without withheld: QualifiedFields?,
+        to writer: inout HeadWriter, where isKept: (FieldID) -> Bool,
         unlessNamed isDropped: (ByteRange) -> Bool = { _ in false }
     ) {
         var lines = StoredLines(storedHead)
         while let line = lines.next(in: storedHead) {
+            if withheld?.contains(line.name, in: storedHead) ?? false { continue }
             if isKept(line.id), !isDropped(line.name) { writer.append(line.line, of: storedHead) }
         }
     }

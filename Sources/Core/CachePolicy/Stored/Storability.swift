@@ -10,15 +10,22 @@ extension StoreDecision {
     ///   - requestBytes: its bytes.
     ///   - requestTime: when the request was sent upstream.
     ///   - responseTime: when the response's head was complete.
+    ///   - key: the request's key, without which no response to POST is stored.
     ///   - options: the policy.
     public static func decide(
         on response: ResponseHead, in responseBytes: Span<UInt8>,
         to request: borrowing RequestHead, in requestBytes: Span<UInt8>, requestTime: Int64,
-        responseTime: Int64, options: PolicyOptions
+        responseTime: Int64, key: CacheKey? = nil, options: PolicyOptions
     ) -> StoreDecision {
         // Checks that need no field value come first.
         if let reason = reasonAgainst(request) ?? reasonAgainst(status: response.status) {
             return .doNotStore(reason)
+        }
+        let isPost = request.method == .post
+        if isPost {
+            guard let key, response.representsTarget(of: key, in: responseBytes) else {
+                return .doNotStore(.method)
+            }
         }
         var part: ContentRange?
         if response.status == 206 {
@@ -42,6 +49,12 @@ extension StoreDecision {
         var facts = ResponseFacts(
             response, in: responseBytes, directives: directives, responseTime: responseTime)
         facts.settle(options)
+        let unstored = facts.directives.unstoredFields(options) {
+            QualifiedFields(response.fields, in: responseBytes, of: $0)
+        }
+        if let unstored, !response.fields.hasCookie(in: responseBytes, besides: unstored) {
+            facts.present.remove(.setCookie)
+        }
         let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         if requestDirectives.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
         let isAuthorized = request.fields.contains(.authorization)
@@ -53,6 +66,10 @@ extension StoreDecision {
             initialAge: facts.initialAge(requestTime: requestTime))
         let hasQuery = requestBytes.extracting(request.path.indices).contains(UInt8(ascii: "?"))
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
+        // The response to POST needs explicit freshness (RFC 9110 §9.3.3).
+        if isPost, !source.isExplicit || lifetime <= times.initialAge {
+            return .doNotStore(.notCacheableByDefault)
+        }
         // A client that sends a cookie may get a personalized response, which a guess at its
         // freshness would serve to others. The stored head does not describe the request, so that
         // the response could not be stored without the guess.
@@ -69,7 +86,7 @@ extension StoreDecision {
                 Storable(
                     times: times, lifetime: lifetime, source: source, vary: vary,
                     hasDate: facts.date != nil && !response.fields.repeated.contains(.date),
-                    part: part))
+                    unstored: unstored, part: part))
         } catch {
             return .doNotStore(error)
         }
@@ -81,7 +98,7 @@ extension StoreDecision {
     private static func storablePart(
         _ response: ResponseHead, in bytes: Span<UInt8>, to request: borrowing RequestHead
     ) -> ContentRange? {
-        guard !request.fields.contains(.ifRange),
+        guard request.method == .get, !request.fields.contains(.ifRange),
             let value = response.fields.only(.contentRange)?.value,
             let range = ContentRange(value, in: bytes)
         else { return nil }
@@ -93,9 +110,13 @@ extension StoreDecision {
     private static func reasonAgainst(_ request: borrowing RequestHead) -> NotStoredReason? {
         // A response to HEAD updates a stored response to GET (`HeadUpdate`); on its own it is of
         // no use.
-        guard case .get = request.method else { return .method }
-        guard case .none = request.framing else { return .requestContent }
-        return nil
+        switch request.method {
+        case .get:
+            if case .none = request.framing { return nil }
+            return .requestContent
+        case .post: return nil
+        case .head, .put, .delete, .connect, .options, .trace, .patch, .other: return .method
+        }
     }
 
     /// Why no response with this status is stored, whatever its fields.
@@ -106,6 +127,42 @@ extension StoreDecision {
         default:
             StatusRules.isAboutThisRequestOnly(status) ? .aboutThisRequestOnly : nil
         }
+    }
+}
+
+extension ResponseHead {
+    /// Whether its content is a representation of the request's target, so that a GET would get it
+    /// (RFC 9110 §8.7, §9.3.3): it succeeded, and Content-Location is the target's URI.
+    ///
+    /// - Parameter key: that of the request.
+    fileprivate func representsTarget(of key: CacheKey, in bytes: Span<UInt8>) -> Bool {
+        // These have no content that would represent anything.
+        guard (200..<300).contains(status), status != 204, status != 205,
+            let location = fields.only(.contentLocation)?.value, !location.isEmpty
+        else { return false }
+        let target = key.along(.direct).bytes
+        return TargetReference.resolve(bytes.extracting(location.indices), against: target)
+            == target
+    }
+}
+
+extension FreshnessSource {
+    /// Whether the response states its lifetime.
+    fileprivate var isExplicit: Bool {
+        switch self {
+        case .sharedMaxAge, .maxAge, .expires: true
+        case .heuristic, .none: false
+        }
+    }
+}
+
+extension FieldSection {
+    /// Whether some field sets a cookie and is not among these.
+    fileprivate func hasCookie(in bytes: Span<UInt8>, besides fields: QualifiedFields) -> Bool {
+        for index in 0..<endIndex where self[index].id == .setCookie {
+            if !fields.contains(self[index].name, in: bytes) { return true }
+        }
+        return false
     }
 }
 

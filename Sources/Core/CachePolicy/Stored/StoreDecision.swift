@@ -20,6 +20,8 @@ public struct Storable: Sendable, Equatable {
     public let vary: VaryKey
     /// Whether the response has exactly one Date and it is valid.
     let hasDate: Bool
+    /// The fields that are not stored because of `private`; usually `nil`, for none.
+    let unstored: QualifiedFields?
     /// The part of the representation that a 206 has; `nil` if the response is not one.
     public let part: ContentRange?
 }
@@ -27,14 +29,15 @@ public struct Storable: Sendable, Equatable {
 /// Why a response is not stored. The same word is used in Cache-Status' `detail`, in the log and in
 /// the metric's label.
 public enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
-    /// The request's method is not GET.
+    /// The request's method is not GET, nor POST with a response that says that a GET would get
+    /// it (RFC 9110 §9.3.3).
     case method
     /// The request has `no-store` (RFC 9111 §5.2.1.5).
     case requestNoStore
     /// The response has `no-store` (§5.2.2.5), without `must-understand` and a status that is
     /// understood.
     case responseNoStore
-    /// The response has `private` (§5.2.2.7), in the plain or the qualified form.
+    /// The response has `private` (§5.2.2.7), unqualified.
     case responsePrivate
     /// The request had Authorization and the response does not allow sharing (§3.5).
     case authorization

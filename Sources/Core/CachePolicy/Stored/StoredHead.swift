@@ -7,9 +7,10 @@ import HTTPCore
 /// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
 /// (`HitHead.appendFields` does all but the status line and the last three).
 ///
-/// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated; Trailer (the
-/// stored response is sent without a trailer section); and Age, which is kept in
-/// `StoredTimes.initialAge`. Via and Cache-Status keep upstream's members: a hit adds its own
+/// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated; Trailer, which
+/// is made anew from the trailers that are stored (`StoredTrailers`); and Age, which is kept in
+/// `StoredTimes.initialAge`; and in a shared cache the fields that `private` names
+/// (`QualifiedFields`). Via and Cache-Status keep upstream's members: a hit adds its own
 /// member on a separate line after them, so that the lists are ordered from the origin outwards
 /// (RFC 9211 §2). A missing or invalid Date is replaced by the time of receipt (RFC 9110 §6.6.1).
 public enum StoredHead {
@@ -30,49 +31,42 @@ public enum StoredHead {
         _ response: ResponseHead, in bytes: Span<UInt8>, for storable: Storable,
         to writer: inout HeadWriter
     ) {
-        write(
-            response, in: bytes, responseTime: storable.times.responseTime,
-            keepsDate: storable.hasDate, to: &writer)
-    }
-
-    /// Appends the stored form of a response's head to an array: like `write`, for code that may
-    /// allocate.
-    public static func append(
-        _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
-        to out: inout [UInt8]
-    ) {
-        let keepsDate = hasValidDate(response.fields, in: bytes, responseTime: responseTime)
-        out += [UInt8](unsafeUninitializedCapacity: response.length + maximumAddedBytes) {
-            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
-            write(
-                response, in: bytes, responseTime: responseTime, keepsDate: keepsDate, to: &writer)
-            $1 = writer.count
-        }
-    }
-
-    /// Appends the stored form of the head that a 206's representation has as a whole: that of a
-    /// 200, without the fields that describe the part. Its Content-Length is appended with
-    /// `append(completeLength:to:)`.
-    public static func append(
-        partOf response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
-        to out: inout [UInt8]
-    ) {
-        let keepsDate = hasValidDate(response.fields, in: bytes, responseTime: responseTime)
-        out += [UInt8](unsafeUninitializedCapacity: response.length + maximumAddedBytes + 17) {
-            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+        var dropped = storable.hasDate ? excluded : excluded.union(FieldIDSet(.date))
+        if storable.part == nil {
+            writer.append("HTTP/1.1 ")
+            writer.append(decimal: UInt64(response.status))
+            writer.append(byte: 0x20)
+            writer.append(response.reason, of: bytes)
+        } else {
             writer.append(partsVersion)
-            writer.append(" 200 OK\r\n")
-            var dropped = excluded.union(FieldIDSet([.contentRange, .contentLength]))
-            if !keepsDate { dropped.insert(.date) }
+            writer.append(" 200 OK")
+            dropped.formUnion(FieldIDSet([.contentRange, .contentLength]))
+        }
+        writer.appendLineEnd()
+        if let unstored = storable.unstored {
+            writer.appendFields(response.fields, of: bytes, omitting: dropped, unstored)
+        } else {
             writer.appendFields(
                 response.fields, of: bytes, omitting: dropped, dropsNominated: true)
-            if !keepsDate { writer.append(field: .date, date: responseTime) }
+        }
+        if !storable.hasDate {
+            writer.append(field: .date, date: storable.times.responseTime)
+        }
+    }
+
+    /// Returns the stored form of a response's head: like `write`, for code that may allocate.
+    public static func bytes(
+        of response: ResponseHead, in bytes: Span<UInt8>, for storable: Storable
+    ) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: response.length + maximumAddedBytes) {
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+            write(response, in: bytes, for: storable, to: &writer)
             $1 = writer.count
         }
     }
 
-    /// What the status line of a head begins with whose body is stored in parts (`StoredFlags.parts`),
-    /// as long as `HTTP/1.1`. It is never sent.
+    /// What the status line of a head begins with if the body is stored in parts
+    /// (`StoredFlags.parts`), as long as `HTTP/1.1`. It is never sent.
     private static let partsVersion: StaticString = "PART/1.1"
 
     /// Whether a stored head is one of those.
@@ -85,19 +79,9 @@ public enum StoredHead {
         out += [UInt8]("Content-Length: \(completeLength)\r\n".utf8)
     }
 
-    private static func write(
-        _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64, keepsDate: Bool,
-        to writer: inout HeadWriter
-    ) {
-        writer.append("HTTP/1.1 ")
-        writer.append(decimal: UInt64(response.status))
-        writer.append(byte: 0x20)
-        writer.append(response.reason, of: bytes)
-        writer.appendLineEnd()
-        let dropped = keepsDate ? excluded : excluded.union(FieldIDSet(.date))
-        writer.appendFields(
-            response.fields, of: bytes, omitting: dropped, dropsNominated: true)
-        if !keepsDate { writer.append(field: .date, date: responseTime) }
+    /// A stored head without the trailers that follow its fields.
+    public static func withoutTrailers(_ head: [UInt8]) -> [UInt8] {
+        StoredLines.end(of: head.span).map { Array(head[..<$0]) } ?? head
     }
 
     /// Where the reason phrase begins: after `HTTP/1.1 200 `.
@@ -166,21 +150,44 @@ extension StoredMetadata {
                 facts.absorb(line.id, line.value, in: head)
             }
         }
-        guard !lines.isDamaged else { return nil }
+        guard !lines.isDamaged, lines.trailers == nil || StoredLines.end(of: head) != nil else {
+            return nil
+        }
         facts.settle(options)
+        var marks = Self.withheld(in: head, by: facts.directives)
+        if lines.trailers != nil { marks.insert(.hasTrailers) }
+        if StoredHead.isOfParts(head) { marks.insert(.parts) }
         self.init(
-            facts, headBytes: UInt32(head.count), times: times, hasQuery: hasQuery,
-            options: options, isWeak: EntityTag.isWeak(facts.entityTag, in: head),
-            isInParts: StoredHead.isOfParts(head))
+            facts, marks,
+            headBytes: UInt32(head.count), times: times, hasQuery: hasQuery,
+            options: options, isWeak: EntityTag.isWeak(facts.entityTag, in: head))
+    }
+
+    /// The rules about fields of the head that are left out.
+    private static func withheld(
+        in head: Span<UInt8>, by directives: CacheDirectives
+    ) -> StoredFlags {
+        let named: CacheDirectives.Flags = [.noCacheFields, .privateFields]
+        guard !directives.flags.isDisjoint(with: named) else { return [] }
+        var flags: StoredFlags = []
+        for (directive, flag) in [
+            (CacheDirectives.Flags.noCacheFields, StoredFlags.withholdsUnvalidated),
+            (.privateFields, .withholdsPrivate),
+        ] where directives.flags.contains(directive) {
+            let fields = QualifiedFields(storedHead: head, of: directive)
+            if fields.occur(inStoredHead: head) { flags.insert(flag) }
+        }
+        return flags
     }
 
     private init(
-        _ facts: ResponseFacts, headBytes: UInt32, times: StoredTimes, hasQuery: Bool,
-        options: PolicyOptions, isWeak: Bool, isInParts: Bool
+        _ facts: ResponseFacts, _ marks: StoredFlags, headBytes: UInt32,
+        times: StoredTimes, hasQuery: Bool,
+        options: PolicyOptions, isWeak: Bool
     ) {
         let directives = facts.directives
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
-        var flags: StoredFlags = []
+        var flags = marks
         func set(_ flag: StoredFlags, if condition: Bool) { if condition { flags.insert(flag) } }
         set(.noCache, if: directives.flags.contains(.noCache))
         set(.neverStale, if: directives.forbidsStale)
@@ -191,7 +198,6 @@ extension StoredMetadata {
         set(.strongLastModified, if: facts.isLastModifiedStrong)
         set(.hasContentLength, if: facts.present.contains(.contentLength))
         set(.hasVary, if: facts.present.contains(.vary))
-        set(.parts, if: isInParts)
         self.times = times
         freshUntil = times.responseTime - times.initialAge + lifetime
         self.lifetime = lifetime

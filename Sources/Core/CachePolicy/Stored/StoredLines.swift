@@ -11,7 +11,7 @@ struct StoredLine {
 }
 
 /// An iterator over the field lines of a stored head, which are always written as `Name: value
-/// CRLF`.
+/// CRLF`. It ends before the trailers (`StoredTrailers`), if there are any.
 ///
 /// Holds only offsets and does not allocate; for a head in any other format it returns `nil` and
 /// sets `isDamaged`.
@@ -19,6 +19,9 @@ struct StoredLines {
     private var position: Int
     /// Whether the head ends inside a line or has a line without a colon.
     private(set) var isDamaged = false
+    /// Where the empty line before the trailers is, once the end is reached; `nil` if there are
+    /// none.
+    private(set) var trailers: Int?
     /// The status line's code; 0 if there is none.
     let status: UInt16
     /// The status line including its CRLF.
@@ -42,6 +45,7 @@ struct StoredLines {
     mutating func next(in head: Span<UInt8>) -> StoredLine? {
         guard position < head.count else { return nil }
         let start = position
+        if trailersBegin(in: head) { return nil }
         var colon = start
         while colon < head.count, ByteClass.isToken(head[colon]) { colon += 1 }
         guard colon > start, colon < head.count, head[colon] == UInt8(ascii: ":"),
@@ -60,6 +64,34 @@ struct StoredLines {
         return StoredLine(
             id: StoredFieldName.id(of: name, in: head), name: name,
             value: ByteRange(from: from, to: to), line: ByteRange(from: start, to: end))
+    }
+
+    /// Whether the empty line before the trailers is next. It is passed, and the iterator at its
+    /// end.
+    private mutating func trailersBegin(in head: Span<UInt8>) -> Bool {
+        guard trailers == nil, position + 2 < head.count, head[position] == 0x0D,
+            head[position + 1] == 0x0A
+        else { return false }
+        trailers = position
+        position = head.count
+        return true
+    }
+
+    /// Goes on with the trailers, at the end of the fields.
+    mutating func readTrailers() {
+        if let trailers { position = trailers + 2 }
+    }
+
+    /// Where the fields of a stored head end, before the empty line that trailers follow if there
+    /// are any; `nil` if the head is damaged.
+    static func end(of head: Span<UInt8>) -> Int? {
+        var lines = StoredLines(head)
+        while lines.next(in: head) != nil {}
+        guard !lines.isDamaged else { return nil }
+        guard let end = lines.trailers else { return head.count }
+        lines.readTrailers()
+        while lines.next(in: head) != nil {}
+        return lines.isDamaged ? nil : end
     }
 
     /// The offset after the next CRLF.

@@ -33,7 +33,7 @@ public struct StoredFlags: OptionSet, Sendable {
     /// Creates a set from its bits.
     @inlinable public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// `no-cache`, in the plain or the qualified form: never used without successful validation.
+    /// `no-cache`, unqualified: never used without successful validation.
     @inlinable public static var noCache: StoredFlags { StoredFlags(rawValue: 1 << 0) }
     /// `must-revalidate`, `proxy-revalidate` or `s-maxage`: never used stale.
     @inlinable public static var neverStale: StoredFlags { StoredFlags(rawValue: 1 << 1) }
@@ -50,9 +50,29 @@ public struct StoredFlags: OptionSet, Sendable {
     @inlinable public static var hasContentLength: StoredFlags { StoredFlags(rawValue: 1 << 6) }
     /// The stored head has a Vary field.
     @inlinable public static var hasVary: StoredFlags { StoredFlags(rawValue: 1 << 7) }
+    /// The stored head has a field that `no-cache` names: left out unless just validated.
+    @inlinable public static var withholdsUnvalidated: StoredFlags {
+        StoredFlags(rawValue: 1 << 8)
+    }
+    /// The stored head has a field that `private` names, because it was stored under another
+    /// configuration: left out.
+    @inlinable public static var withholdsPrivate: StoredFlags { StoredFlags(rawValue: 1 << 9) }
+
+    /// Trailers follow the fields of the stored head (`StoredTrailers`).
+    @inlinable public static var hasTrailers: StoredFlags { StoredFlags(rawValue: 1 << 10) }
+
+    /// Whether the fields of a hit are not simply all bytes of the stored head.
+    @inlinable @inline(__always)
+    var hasMoreThanFields: Bool {
+        !isDisjoint(with: [.withholdsUnvalidated, .withholdsPrivate, .hasTrailers])
+    }
+
+    /// Whether some field of the stored head is left out unless the response was just validated.
+    var isWithholding: Bool { !isDisjoint(with: [.withholdsUnvalidated, .withholdsPrivate]) }
+
     /// The head is that of a whole representation of which parts are stored, as entries of their
     /// own.
-    @inlinable public static var parts: StoredFlags { StoredFlags(rawValue: 1 << 8) }
+    @inlinable public static var parts: StoredFlags { StoredFlags(rawValue: 1 << 11) }
 }
 
 /// Where a freshness lifetime comes from (RFC 9111 §4.2.1); the first that applies.
@@ -97,13 +117,20 @@ public struct StoredMetadata: Sendable, Equatable {
     /// The value of Last-Modified; empty if absent or not a date.
     public let lastModified: ByteRange
     /// The size of the stored head in bytes.
-    public let headBytes: UInt32
+    public internal(set) var headBytes: UInt32
     /// Status code.
     public let status: UInt16
     /// Where the lifetime comes from.
     public let source: FreshnessSource
     /// The rules for its use.
-    public let flags: StoredFlags
+    public internal(set) var flags: StoredFlags
+
+    /// The same for a response that the origin has just confirmed: no field is left out.
+    public var confirmed: StoredMetadata {
+        var confirmed = self
+        confirmed.flags.subtract([.withholdsUnvalidated, .withholdsPrivate])
+        return confirmed
+    }
 
     /// Whether the origin can be asked to validate it.
     public var hasValidator: Bool { !entityTag.isEmpty || !lastModified.isEmpty }

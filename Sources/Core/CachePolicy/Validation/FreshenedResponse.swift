@@ -21,15 +21,19 @@ public struct FreshenedResponse: Sendable, Equatable {
     public let vary: VaryKey
     /// What to do with the stored response.
     public let storage: Storage
+    /// The update's lines of Set-Cookie, Set-Cookie2 and the fields that `private` names, each
+    /// with CRLF: for the client whose request it answers, once, after the fields of ``head``, and
+    /// for nobody else.
+    public let personalFields: [UInt8]
 
     /// The fields of an update that are never merged into a stored head: those that are not stored
-    /// at all, and those that describe the stored body's bytes.
+    /// at all, those that describe the stored body's bytes, and those that set a cookie, which is
+    /// for one client even if the stored response is for all.
     static let notUpdated = StoredHead.excluded.union(
-        FieldIDSet([.contentLength, .contentEncoding, .contentRange]))
+        FieldIDSet([.contentLength, .contentEncoding, .contentRange, .setCookie]))
 
     /// Merges an update into a stored head: every field in the update replaces all lines with that
-    /// name, the others stay (RFC 9111 §3.2). Set-Cookie is taken from the update only if a
-    /// response with the merged Cache-Control could be stored with one.
+    /// name, the others stay (RFC 9111 §3.2).
     ///
     /// - Parameters:
     ///   - stored: the stored response's metadata.
@@ -52,18 +56,15 @@ public struct FreshenedResponse: Sendable, Equatable {
         let times = StoredTimes(
             requestTime: requestTime, responseTime: responseTime,
             initialAge: incoming.initialAge(requestTime: requestTime))
-        func merged(withCookies: Bool) -> [UInt8]? {
-            HeadMerge(
-                update, in: updateBytes, withCookies: withCookies, responseTime: responseTime
-            ).applied(to: storedHead, updateBytes: updateBytes)
-        }
-        guard let withCookies = merged(withCookies: true),
-            let whole = ResponseFacts(storedHead: withCookies.span, times: times, options: options)
+        let merge = HeadMerge(update, in: updateBytes, responseTime: responseTime)
+        guard let merged = merge.applied(to: storedHead, updateBytes: updateBytes),
+            let directives = ResponseFacts(
+                storedHead: merged.span, times: times, options: options)?.directives
         else { return nil }
-        let cookies =
-            !update.fields.contains(.setCookie)
-            || whole.allowsSetCookie(options.setCookie)
-        let head = cookies ? withCookies : merged(withCookies: false) ?? withCookies
+        let unstored = directives.unstoredFields(options) {
+            QualifiedFields(storedHead: merged.span, of: $0)
+        }
+        let head = unstored?.removed(fromStoredHead: merged) ?? merged
         guard let facts = ResponseFacts(storedHead: head.span, times: times, options: options),
             var metadata = StoredMetadata(
                 storedHead: head.span, times: times, hasQuery: hasQuery, options: options)
@@ -71,6 +72,7 @@ public struct FreshenedResponse: Sendable, Equatable {
         metadata.bodyBytes = stored.bodyBytes
         self.head = head
         self.metadata = metadata
+        personalFields = Self.personalFields(of: update, in: updateBytes, unstored)
         let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         let isAuthorized = request.fields.contains(.authorization)
         var storage = Storage.replaceHead
@@ -95,6 +97,23 @@ public struct FreshenedResponse: Sendable, Equatable {
         self.vary = vary
         self.storage = storage
     }
+
+    private static func personalFields(
+        of update: ResponseHead, in bytes: Span<UInt8>, _ unstored: QualifiedFields?
+    ) -> [UInt8] {
+        guard unstored != nil || update.fields.contains(.setCookie) else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: update.length) {
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer($0))
+            for index in 0..<update.fields.endIndex {
+                let field = update.fields[index]
+                guard !field.isNominated, !StoredHead.excluded.contains(field.id),
+                    field.id == .setCookie || unstored?.contains(field.name, in: bytes) ?? false
+                else { continue }
+                writer.append(update.fields.line(at: index), of: bytes)
+            }
+            $1 = writer.count
+        }
+    }
 }
 
 extension FreshenedResponse {
@@ -113,16 +132,12 @@ private struct HeadMerge {
     let hasDate: Bool
     let responseTime: Int64
 
-    init(
-        _ update: ResponseHead, in updateBytes: Span<UInt8>, withCookies: Bool,
-        responseTime: Int64
-    ) {
+    init(_ update: ResponseHead, in updateBytes: Span<UInt8>, responseTime: Int64) {
         self.update = update
         self.responseTime = responseTime
         hasDate = StoredHead.hasValidDate(
             update.fields, in: updateBytes, responseTime: responseTime)
         var dropped = FreshenedResponse.notUpdated
-        if !withCookies { dropped.insert(.setCookie) }
         if !hasDate { dropped.insert(.date) }
         self.dropped = dropped
     }
@@ -143,6 +158,10 @@ private struct HeadMerge {
             writer.appendFields(
                 update.fields, of: updateBytes, omitting: dropped, dropsNominated: true)
             if !hasDate { writer.append(field: .date, date: responseTime) }
+            // The stored content's trailers stay with it.
+            if let trailers = lines.trailers {
+                writer.append(storedHead.extracting(trailers...))
+            }
             isDamaged = lines.isDamaged || writer.overflowed
             $1 = writer.count
         }

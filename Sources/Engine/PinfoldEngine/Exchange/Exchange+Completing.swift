@@ -12,7 +12,8 @@ extension Exchange {
     /// nobody would have anything of it.
     func handsOn() -> Bool {
         if storing.parts != nil { return goesOnInParts() }
-        guard case .responding = state.step, forwarding.rest == nil, isWanted,
+        guard case .responding = state.step, request.method == .get, forwarding.rest == nil,
+            isWanted,
             let origin, origin.policy === environment.policy, origin.transformation == nil,
             let key = caching.key, let reason = caching.forwardReason,
             let shared = storing.ticket?.share(), let body = storing.ticket?.shared,

@@ -57,7 +57,7 @@ extension Exchange {
     }
 
     /// Whether something in the request that is not part of the key may affect the response.
-    private func bypassesCache(_ origin: Origin) -> Bool {
+    func bypassesCache(_ origin: Origin) -> Bool {
         if let forwardedFields, forwardedFields.bypassesCache(request) { return true }
         return withRequestHead { origin.caching.bypassFields.occur(in: request.fields, of: $0) }
     }

@@ -25,9 +25,7 @@ extension Exchange {
         _ origin: Origin, in store: CacheStore
     ) -> Bool {
         guard origin.transformation == nil else { return refusePart() }
-        var head: [UInt8] = []
-        StoredHead.append(
-            partOf: response, in: bytes, responseTime: environment.wallSeconds, to: &head)
+        let head = StoredHead.bytes(of: response, in: bytes, for: storable)
         var whole = head
         StoredHead.append(completeLength: part.complete, to: &whole)
         guard let metadata = makeMetadata(whole, storable, key) else { return refusePart() }

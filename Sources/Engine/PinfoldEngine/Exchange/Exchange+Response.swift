@@ -66,7 +66,8 @@ extension Exchange {
         if client == nil, response.status >= 500 { return endSilently() }
         guard goesOn(after: .answered(.passedOn)) else { return }
         updateStored(byHead: bytes)
-        let isStored = beginStore(bytes)
+        let isStored =
+            request.method == .post ? beginStoreOfPost(bytes) : beginStore(bytes)
         debugStore(isStored)
         if !isStored { endFlight(unstoredBecause: storing.refusal) }
         if isStored, collapsing.followers != nil { shareWithFollowers() }

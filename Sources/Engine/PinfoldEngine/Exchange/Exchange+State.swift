@@ -185,7 +185,8 @@ extension Exchange {
     func replyOrServeStale(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         if let (stored, hit) = staleAnswer(insteadOf: fault) { return serveStale(stored, hit) }
         remarks.tried(attempts)
-        reply(with: fault, closing: !intake.contentHasEnded)
+        let reported = mustBeConfirmed(despite: fault) ? .unconfirmed(fault) : fault
+        reply(with: reported, closing: !intake.contentHasEnded)
     }
 
     /// Ends the exchange, of which nobody expects anything more.
@@ -206,8 +207,9 @@ extension Exchange {
 
     /// The server's response is complete.
     package func upstreamEnded(trailers: TrailerSection?) {
-        finishStore()
+        finishStore(trailers)
         let isRead = serving.reader != nil
+        if isRead, let trailers, request.acceptsTrailers { serving.end(with: trailers) }
         _ = perform(next(after: .responseEnded(isRead: isRead)), .responseEnd(trailers))
     }
 

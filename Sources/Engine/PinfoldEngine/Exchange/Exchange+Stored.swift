@@ -38,6 +38,11 @@ extension Exchange {
         guard let fresh, !hit.isMultipart else {
             return serveAsStored(stored, hit, cacheStatus: cacheStatus)
         }
+        if fresh.metadata.flags.contains(.hasTrailers),
+            servesWithTrailers(stored, hit, as: fresh, cacheStatus)
+        {
+            return
+        }
         let content = hit.content(of: stored.contentCount)
         guard let client = beginServing(stored, content) else { return }
         sendHead(hit, fresh, content, cacheStatus, to: client)
@@ -48,10 +53,45 @@ extension Exchange {
         _ stored: CachedResponse, _ hit: CacheHit, cacheStatus: CacheStatus?
     ) {
         if hit.isMultipart { return serveRanges(of: stored, hit, cacheStatus) }
+        if stored.metadata.flags.contains(.hasTrailers),
+            servesWithTrailers(stored, hit, as: nil, cacheStatus)
+        {
+            return
+        }
         let content = hit.content(of: stored.contentCount)
         guard let client = beginServing(stored, content) else { return }
         sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
         send(content, of: stored, to: client)
+    }
+
+    /// Sends a stored response with its trailers, if the client takes them and asked for all of it.
+    @inline(never)
+    private func servesWithTrailers(
+        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
+        _ cacheStatus: CacheStatus?
+    ) -> Bool {
+        guard case .full = hit.form, request.acceptsTrailers,
+            client?.takesInterimResponses ?? false,
+            !stored.metadata.flags.contains(.hasContentLength)
+        else { return false }
+        let storedHead = fresh?.head ?? Array(stored.head)
+        guard let trailers = StoredTrailers.section(of: storedHead.span) else { return false }
+        let content = hit.content(of: stored.bodyCount)
+        guard let client = beginServing(stored, content) else { return true }
+        // The length is not stated: the content is sent in chunks.
+        var metadata = fresh?.metadata.confirmed ?? stored.metadata
+        metadata.bodyBytes = nil
+        let personalFields = fresh?.personalFields ?? []
+        let room = personalFields.count + StoredTrailers.announcementBytes(of: trailers)
+        storedHead.withUnsafeBytes {
+            var head = makeHead(hit, metadata, $0, cacheStatus, room: room, for: client)
+            head.fields.append(personalFields.span)
+            StoredTrailers.appendAnnouncement(of: trailers, to: &head.fields)
+            client.sendHead(head, framing: .streamed, closing: false)
+        }
+        serving.end(with: trailers)
+        send(content, of: stored, to: client)
+        return true
     }
 
     /// The client to send a stored response to; `nil` if there is none, or it cannot be sent.
@@ -76,8 +116,25 @@ extension Exchange {
     ) {
         let bytes = fresh.head
         bytes.withUnsafeBytes {
-            sendHead(hit, fresh.metadata, $0, content, cacheStatus, to: client)
+            sendHead(
+                hit, confirmed: fresh.metadata, $0, content, cacheStatus, fresh.personalFields,
+                to: client)
         }
+    }
+
+    /// Sends the head of a response that the origin has just confirmed, with the fields that it
+    /// sent for this client alone.
+    @inline(never)
+    func sendHead(
+        _ hit: CacheHit, confirmed metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
+        _ content: Range<UInt64>, _ cacheStatus: CacheStatus?, _ personalFields: [UInt8],
+        to client: any DownstreamStream
+    ) {
+        var head = makeHead(
+            hit, metadata.confirmed, storedHead, cacheStatus, room: personalFields.count,
+            for: client)
+        head.fields.append(personalFields.span)
+        send(head, content, to: client)
     }
 
     /// Sends the head of a response from the cache.
@@ -86,9 +143,19 @@ extension Exchange {
         _ hit: CacheHit, _ metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
         _ content: Range<UInt64>, _ cacheStatus: CacheStatus?, to client: any DownstreamStream
     ) {
+        let head = makeHead(hit, metadata, storedHead, cacheStatus, room: 0, for: client)
+        send(head, content, to: client)
+    }
+
+    /// - Parameter room: for further fields.
+    @inline(__always)
+    private func makeHead(
+        _ hit: CacheHit, _ metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
+        _ cacheStatus: CacheStatus?, room: Int, for client: any DownstreamStream
+    ) -> HeadDraft {
         let bytes = storedHead.octets
         let (code, phrase) = HitHead.status(of: hit, stored: metadata, storedHead: bytes)
-        let room = storedHead.count + HitHead.maximumAddedBytes + 64
+        let room = storedHead.count + HitHead.maximumAddedBytes + 64 + room
         var head: HeadDraft
         if let phrase {
             head = client.makeHead(
@@ -100,8 +167,15 @@ extension Exchange {
             hit, stored: metadata, storedHead: bytes, cacheStatus: cacheStatus,
             to: &head.fields)
         head.fields.appendVia(received: .http11)
-        let framing: ContentFraming = content.isEmpty ? .none : Self.framing(of: content)
         report.answered(code)
+        return head
+    }
+
+    @inline(__always)
+    private func send(
+        _ head: consuming HeadDraft, _ content: Range<UInt64>, to client: any DownstreamStream
+    ) {
+        let framing: ContentFraming = content.isEmpty ? .none : Self.framing(of: content)
         client.sendHead(head, framing: framing, closing: false)
     }
 
@@ -162,7 +236,13 @@ extension Exchange {
     /// Everything of a response from the cache is queued.
     @inline(__always)
     func endStored(_ client: any DownstreamStream) {
+        if serving.trailers != nil { return endWithTrailers(client) }
         if client.finish(trailers: nil) { clientDrained() }
+    }
+
+    @inline(never)
+    private func endWithTrailers(_ client: any DownstreamStream) {
+        if client.finish(trailers: serving.trailers) { clientDrained() }
     }
 
     /// A chunk of a body that is streamed from disk has arrived.

@@ -8,11 +8,7 @@ extension Exchange {
     /// Begins to store the response if the policy and the store allow it.
     func beginStore(_ bytes: Span<UInt8>) -> Bool {
         storing.decide(nil)
-        // A response that ends with a clear-text connection is complete according to RFC 9112 §8,
-        // but cannot be distinguished from a truncated one: it is forwarded and not stored.
-        if response.framing.endsWithConnection || forwarding.wasGatheredToTheEnd,
-            origin?.tls == nil
-        {
+        if mayBeTruncated {
             notStored(because: .incomplete)
             return false
         }
@@ -22,10 +18,41 @@ extension Exchange {
             storing.decide(reasonKeptOut)
             return false
         }
+        return beginStore(bytes, key, in: store, from: origin)
+    }
+
+    /// A response that ends with a clear-text connection is complete according to RFC 9112 §8, but
+    /// cannot be distinguished from a truncated one: it is forwarded and not stored.
+    private var mayBeTruncated: Bool {
+        (response.framing.endsWithConnection || forwarding.wasGatheredToTheEnd)
+            && origin?.tls == nil
+    }
+
+    /// Begins to store the response to a POST if it says that a GET would get it (RFC 9110 §9.3.3),
+    /// after what it invalidates has been removed.
+    @inline(never)
+    func beginStoreOfPost(_ bytes: Span<UInt8>) -> Bool {
+        storing.decide(.method)
+        // What rules do to a response may depend on the request's content.
+        guard client != nil, response.fields.contains(.contentLocation), !request.wantsUpgrade,
+            let origin, origin.cacheStores, origin.transformation == nil,
+            let store = environment.shared.store, let key = caching.key, !mayBeTruncated
+        else { return false }
+        guard !bypassesCache(origin) else {
+            storing.decide(.bypassField)
+            return false
+        }
+        invalidate(bytes)
+        return beginStore(bytes, key, in: store, from: origin)
+    }
+
+    private func beginStore(
+        _ bytes: Span<UInt8>, _ key: CacheKey, in store: CacheStore, from origin: Origin
+    ) -> Bool {
         let now = environment.wallSeconds
         let decision = StoreDecision.decide(
             on: response, in: bytes, to: request, in: requestHead.octets,
-            requestTime: forwarding.requestTime, responseTime: now,
+            requestTime: forwarding.requestTime, responseTime: now, key: key,
             options: origin.caching.options)
         switch decision {
         case .doNotStore(let reason):
@@ -38,8 +65,7 @@ extension Exchange {
             if let part = storable.part {
                 return beginParts(part, storable, bytes, key, origin, in: store)
             }
-            var head: [UInt8] = []
-            StoredHead.append(response, in: bytes, responseTime: now, to: &head)
+            let head = StoredHead.bytes(of: response, in: bytes, for: storable)
             guard
                 let metadata = StoredMetadata(
                     storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
@@ -63,7 +89,11 @@ extension Exchange {
     @inline(__always)
     func beginStoreFlight() {
         if storing.flight != nil { endStoreFlight() }
-        guard request.method == .get, let key = caching.key, let store else { return }
+        switch request.method {
+        case .get, .post: break
+        case .head, .put, .delete, .connect, .options, .trace, .patch, .other: return
+        }
+        guard let key = caching.key, let store else { return }
         storing.begin(key.withView { store.beginFlight(of: $0) })
     }
 
@@ -157,14 +187,15 @@ extension Exchange {
 
     /// The response is complete: it is stored if it was to be.
     @inline(__always)
-    func finishStore() {
-        if storing.ticket != nil, let ticket = storing.takeTicket() { finish(ticket) }
+    func finishStore(_ trailers: TrailerSection?) {
+        if storing.ticket != nil, let ticket = storing.takeTicket() { finish(ticket, trailers) }
         if storing.shared != nil { endSharing()?.end(with: nil) }
         if storing.partial != nil { finishPart() }
     }
 
-    private func finish(_ ticket: StoreTicket) {
-        let outcome = ticket.finish()
+    private func finish(_ ticket: StoreTicket, _ trailers: TrailerSection?) {
+        // Those of a rest are about the rest.
+        let outcome = ticket.finish(trailers: forwarding.rest == nil ? trailers : nil)
         endSharing()?.end(with: outcome)
         switch outcome {
         case .stored, .storedOnDisk:
@@ -221,7 +252,7 @@ extension Exchange {
         else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
             for route in CacheRoute.all {
-                outdated.along(route).withView { store.invalidate($0) }
+                outdated.along(route).withView { store.invalidate($0, except: storing.flight) }
             }
             environment.metrics.add(.cacheInvalidations)
         }

@@ -158,7 +158,13 @@ extension Exchange {
             stale: translation.hit.stale)
         let range = hit.content(of: UInt64(content?.count ?? 0))
         head.bytes.withUnsafeBytes {
-            sendHead(hit, head.metadata, $0, range, translation.cacheStatus, to: client)
+            guard let fresh = translation.fresh else {
+                return sendHead(
+                    hit, head.metadata, $0, range, translation.cacheStatus, to: client)
+            }
+            sendHead(
+                hit, confirmed: head.metadata, $0, range, translation.cacheStatus,
+                fresh.personalFields, to: client)
         }
         if let content, !range.isEmpty {
             let part = Int(range.lowerBound)..<Int(range.upperBound)

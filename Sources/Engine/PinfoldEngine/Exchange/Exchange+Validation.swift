@@ -155,6 +155,17 @@ extension Exchange {
         return (stored, hit)
     }
 
+    /// Whether there is a stale response that would have to be confirmed by the server, which
+    /// cannot be reached: a client is told that with 504 (RFC 9111 §5.2.2.2). A program of its own
+    /// is told why it cannot be reached.
+    func mustBeConfirmed(despite fault: ExchangeError) -> Bool {
+        guard let stored = caching.stored, isIntermediary,
+            stored.metadata.flags.contains(.neverStale),
+            !stored.metadata.isFresh(at: environment.wallSeconds)
+        else { return false }
+        return fault.failure(ofResponse: response.status) == .unreachable
+    }
+
     private func staleHit(
         _ stored: CachedResponse, insteadOf failure: OriginErrorReason
     ) -> CacheHit? {

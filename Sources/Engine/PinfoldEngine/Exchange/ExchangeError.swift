@@ -36,6 +36,8 @@ package enum ExchangeError: Error, Sendable {
     /// A server that was contacted in clear text, and has never responded yet, closed the
     /// connection without a byte, or reset it with this error.
     case upstreamUnanswered(Errno?)
+    /// The server failed in this way, and the stored response must not be used without it.
+    indirect case unconfirmed(ExchangeError)
     // The route's rules.
     case transformation(TransformationError)
 
@@ -63,6 +65,7 @@ package enum ExchangeError: Error, Sendable {
         case .response(let error): .response(error)
         case .upstreamUnanswered(nil): .server(.upstreamClosed)
         case .upstreamReset, .upstreamUnanswered: .server(.upstreamReset)
+        case .unconfirmed: .gateway(.mustRevalidate)
         case .transformation(let failure): .transformation(failure.reason)
         }
     }
@@ -105,6 +108,7 @@ package enum ExchangeError: Error, Sendable {
                 + Self.secureKeys
         case .upstreamReset(let error): "the connection to the server broke: \(error)"
         case .transformation(let failure): Self.explanation(of: failure)
+        case .unconfirmed(let cause): "\(reason.entry.meaning): \(cause.explanation)"
         case .proxy(let fault):
             reason.entry.meaning + (fault.detail.map { ": \($0)" } ?? "")
         default: reason.entry.meaning
@@ -164,6 +168,7 @@ extension ExchangeError {
         case .gateway(let reason): reason.isOwn
         case .transformation(let failure): failure.reason == .overloaded
         case .nameNotResolved(let failure): failure.isOwn
+        case .unconfirmed(let cause): cause.isOwn
         default: false
         }
     }
@@ -178,6 +183,7 @@ extension ExchangeError {
         case .connectFailed, .connectTimeout: .connectionFailed(.connect)
         case .tlsFailed(.trust): .responseReceived
         case .tlsFailed, .tlsTimeout: .connectionFailed(.tls)
+        case .unconfirmed(let cause): cause.reachabilityEvidence
         default: nil
         }
     }

@@ -11,6 +11,7 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
     case poolWaitTimeout
     case descriptorsExhausted
     case onlyIfCached
+    case mustRevalidate
     case storedBodyUnreadable
     case superseded
 
@@ -85,6 +86,13 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
                 "only-if-cached", .gateway, 504, .internalResponse,
                 "no usable response is stored, and the request allows stored responses only",
                 remedy: "Nothing: the client sent `Cache-Control: only-if-cached`.")
+        case .mustRevalidate:
+            ReasonEntry(
+                "must-revalidate", .gateway, 504, .destinationUnavailable,
+                "the stored response is stale, its server forbids using it without confirmation, "
+                    + "and the server cannot be reached",
+                remedy: "The server's `Cache-Control` has `must-revalidate`, `proxy-revalidate` or "
+                    + "`s-maxage`. The reply and the operational log say why it cannot be reached.")
         case .storedBodyUnreadable:
             ReasonEntry(
                 "stored-body-unreadable", .gateway, 502, .internalError,
@@ -106,7 +114,7 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
             .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
             true
         case .requestTimeout, .clientTimeout, .tunnelIdleTimeout, .onlyIfCached,
-            .storedBodyUnreadable:
+            .mustRevalidate, .storedBodyUnreadable:
             false
         }
     }

@@ -75,7 +75,8 @@ extension HeldResponse {
     convenience init?(
         storedHead: [UInt8], count: UInt64, checks: ResponseChecks, _ work: TransformationWork
     ) throws(StoredTranslationError) {
-        let head = storedHead + [0x0D, 0x0A]
+        // Trailers are about the content as it is stored.
+        let head = StoredHead.withoutTrailers(storedHead) + [0x0D, 0x0A]
         guard let response = try? ResponseHead(rewritten: head, answering: .get) else {
             throw .unreadable
         }

@@ -162,11 +162,12 @@ struct MemoryShard {
         }
     }
 
-    /// Removes a key's responses and voids stores of it that are under way.
+    /// Removes a key's responses and voids stores of it that are under way, but for one.
     mutating func invalidate(
-        _ hash: UInt64, _ key: UnsafeRawBufferPointer, dropped: inout [CachedResponse]
+        _ hash: UInt64, _ key: UnsafeRawBufferPointer, except flight: StoreFlight?,
+        dropped: inout [CachedResponse]
     ) {
-        flights.void(hash)
+        flights.void(hash, except: flight)
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
             let next = slots[Int(slot)].chain

@@ -93,11 +93,13 @@ package struct StoreFlights {
         return isValid(flight)
     }
 
-    /// Voids what is under way for a key.
-    package mutating func void(_ hash: UInt64) {
+    /// Voids what is under way for a key, but for this one if it is of the same key: another key's
+    /// may be another shard's, with the same slot.
+    package mutating func void(_ hash: UInt64, except flight: StoreFlight? = nil) {
+        let spared = flight.map { $0.hash == hash && isUnderWay($0) ? $0.slot : -1 } ?? -1
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
-            if slots[Int(slot)].hash == hash { slots[Int(slot)].isVoid = true }
+            if slots[Int(slot)].hash == hash, slot != spared { slots[Int(slot)].isVoid = true }
             slot = slots[Int(slot)].chain
         }
     }

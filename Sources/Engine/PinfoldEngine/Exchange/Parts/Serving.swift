@@ -1,5 +1,6 @@
 import CachePolicy
 import CacheStore
+import HTTPCore
 
 /// The parts of a multipart/byteranges that are still to be sent, and the response that they are
 /// of.
@@ -26,6 +27,8 @@ extension Exchange {
         private(set) var awaited: StoredParts?
         /// A response in the origin's form that is being translated for the client.
         private(set) var translation: StoredTranslation?
+        /// The trailers that are sent after the content.
+        private(set) var trailers: TrailerSection?
 
         /// The parts of a multipart/byteranges that are still to be sent.
         private(set) var ranges: RangesToSend?
@@ -41,7 +44,13 @@ extension Exchange {
         mutating func read(with reader: StoredBodyReader) { self.reader = reader }
 
         /// All of it has been read, or nothing more will be.
-        mutating func endReading() { reader = nil }
+        mutating func endReading() {
+            reader = nil
+            trailers = nil
+        }
+
+        /// The trailers follow the content.
+        mutating func end(with trailers: TrailerSection) { self.trailers = trailers }
 
         mutating func translate(_ translation: StoredTranslation) {
             self.translation = translation

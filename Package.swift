@@ -129,6 +129,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "PinfoldClient", "Gateway",
     ],
     "Support/ImageTestWorker": ["CLinux", "Imaging"],
+    "Support/StoreBench": ["CLinux", "CacheTestSupport", "Clocks", "CacheStore"],
     "Support/ArchitectureTests": ["TestSupport"],
     // The tests.
     "Core/NotationTests": ["HTTPCore"],
@@ -163,8 +164,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "TestSupport",
     ],
     "Platform/CacheStoreTests": [
-        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "Clocks",
-        "Locking", "CacheStore",
+        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "StoreBench", "CachePolicy",
+        "Clocks", "Locking", "CacheStore",
     ],
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",
@@ -301,8 +302,9 @@ let package = Package(
         }
         + targets(in: "Tests", testImports) { name, dependencies, path in
             switch name {
-            // The process that decodes, for tests, which have no `pinfold` beside them.
-            case "ImageTestWorker":
+            // The process that decodes, for tests, which have no `pinfold` beside them; and a store
+            // to be measured, which is killed.
+            case "ImageTestWorker", "StoreBench":
                 .executableTarget(
                     name: name, dependencies: dependencies, path: path, swiftSettings: strict)
             case _ where name.hasSuffix("Tests"):

@@ -217,7 +217,7 @@ def test_collapsing_can_be_turned_off(through):
 @pytest.mark.parametrize(("method", "fields"), [
     ("GET", {"Cache_Control": "no-cache"}), ("GET", {"Cache_Control": "no-store"}),
     ("GET", {"Pragma": "no-cache"}), ("GET", {"Authorization": "Basic eDp5"}),
-    ("GET", {"Range": "bytes=0-1"}), ("GET", {"If_None_Match": '"x"'}),
+    ("GET", {"Range": "bytes=0-1", "If_Range": '"x"'}), ("GET", {"If_None_Match": '"x"'}),
     ("HEAD", {}), ("POST", {"Content_Length": "0"})])
 def test_requests_with_a_mind_of_their_own_do_not_wait(through, method, fields):
     there = Together(4, FRESH)

@@ -45,7 +45,7 @@ public final class CacheStore: Sendable {
         onEvent: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         self.init(withoutThreads: options, below: further, onEvent: onEvent)
-        disk.start()
+        disk.start(with: memory)
     }
 
     /// A store whose disk tier does nothing until somebody carries out what is queued for it.

@@ -78,7 +78,7 @@ extension StoredHead {
             hasDate: hasValidDate(response.fields, in: bytes, responseTime: responseTime),
             unstored: directives.unstoredFields(options) {
                 QualifiedFields(response.fields, in: bytes, of: $0)
-            })
+            }, part: nil)
         out += Self.bytes(of: response, in: bytes, for: storable)
     }
 }

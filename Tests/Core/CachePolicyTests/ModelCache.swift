@@ -109,7 +109,7 @@ struct ModelCache {
         case .partial(let first, let last, _):
             let bytes = Array(entry.body.utf8)[Int(first)...Int(last)]
             return Result(head: head, body: text(bytes))
-        case .several: return Result(head: "several ranges")
+        case .several: return Result(head: head)
         }
     }
 
@@ -143,6 +143,8 @@ struct ModelCache {
             key: key, options: options)
         switch decision {
         case .doNotStore(let reason): status.notStored = reason
+        // It keeps no parts.
+        case .store(let storable) where storable.part != nil: status.notStored = .partialContent
         case .store(let storable):
             let head = StoredHead.bytes(
                 of: response.head, in: response.bytes.span, for: storable)

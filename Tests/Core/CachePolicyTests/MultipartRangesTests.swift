@@ -29,7 +29,7 @@ struct MultipartRangesTests {
         for boundary in [0, 1, UInt64.max] {
             let made = MultipartRanges(
                 [0..<1, 5..<9], of: 10, contentType: [], boundary: boundary)
-            #expect(made.parts[0].head.count == "\r\n--pinfold-".count + 16 + 32)
+            #expect(made.parts[0].head.count == "\r\n--pinfold-".count + 16 + 34)
             let head = String(decoding: made.parts[1].head, as: UTF8.self)
             #expect(head.hasSuffix("\r\nContent-Range: bytes 5-8/10\r\n\r\n"))
         }

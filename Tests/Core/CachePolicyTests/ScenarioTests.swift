@@ -151,7 +151,8 @@ private let validationScenarios: [Scenario] = [
             expectedBody: "01"),
         Step(request: ["Range: bytes=-1"], expect: .cached, expectedBody: "9"),
         Step(request: ["Range: bytes=10-"], expect: .cached, head: "416 ", expectedBody: ""),
-        Step(request: ["Range: bytes=0-1,4-5"], expect: .cached, expectedBody: "0123456789")),
+        Step(
+            request: ["Range: bytes=0-1,4-5"], expect: .cached, head: "multipart/byteranges")),
     Scenario(
         "a range that is not stored is passed through and not stored",
         Step(

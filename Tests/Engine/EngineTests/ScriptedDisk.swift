@@ -79,7 +79,7 @@ final class ScriptedDisk: @unchecked Sendable {
         rows.tables.incomplete = []
         writer.garbage = rows.tables.garbage.sorted { $0.key < $1.key }.map { $0.key...$0.value }
         var table = IndexTable()
-        var bodies: [Int64: Int64] = [:]
+        var bodies = SplitMap<Int64>()
         for (id, row) in rows.tables.entries.sorted(by: { $0.key < $1.key }) {
             var slot = IndexSlot()
             (slot.id, slot.keyHash, slot.varyHash) = (id, row.slot.keyHash, row.slot.varyHash)
@@ -92,7 +92,7 @@ final class ScriptedDisk: @unchecked Sendable {
         rows.isOpen = true
         tier.queue.open()
         let changed = tier.index.begin(
-            DiskIndex.Contents(seed: 7, table: table, bodies: bodies, lastID: lastID))
+            DiskIndex.Contents(seed: 7, table: consume table, bodies: bodies, lastID: lastID))
         if let changed {
             tier.remove(changed)
         } else if count > 0 {

@@ -73,7 +73,7 @@ struct DefaultsTests {
 
     @Test(arguments: [
         ("disk: 64KiB", 1_000), ("disk: 1MB", 1_000), ("disk: 10MiB", 5_120),
-        ("disk: 2GiB", 1_048_576), ("disk: 1TiB", 2_000_000), ("entries: auto", 524_288),
+        ("disk: 2GiB", 1_048_576), ("disk: 1TiB", 5_000_000), ("entries: auto", 524_288),
         ("disk: 1GiB, entries: 7", 7), ("entries: 50000000", 50_000_000), ("disk: 0", 1_000),
     ])
     func `the number of entries depends on the size of the disk tier`(text: String, entries: Int)

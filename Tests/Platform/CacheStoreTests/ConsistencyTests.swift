@@ -204,7 +204,7 @@ struct ConsistencyTests {
             _ = table.insert(entry)
         }
         let removals = index.begin(
-            DiskIndex.Contents(seed: 4, table: table, bodies: [:], lastID: 2))
+            DiskIndex.Contents(seed: 4, table: consume table, lastID: 2))
         #expect(removals == [Removal(id: 1, body: .none)])
         bytes("invalidated").withUnsafeBytes { #expect(!index.mayHold($0)) }
         bytes("other").withUnsafeBytes { #expect(index.mayHold($0)) }
@@ -227,6 +227,33 @@ struct ConsistencyTests {
         #expect(!large.isOverflowed)
         [UInt8(1)].withUnsafeBytes { large.note($0, vary: nil, in: .off(.locked)) }
         #expect(large.isOverflowed)
+    }
+
+    @Test func `what was stored while the database was being opened is written once it is open`()
+        throws
+    {
+        var options = CacheStoreOptions.small(folder)
+        // More than the queue takes at a time.
+        options.queueBytes = 200_000
+        options.memoryShards = 4
+        let store = CacheStore(withoutThreads: options, onEvent: { _ in })
+        for number in 0..<1000 { store.put("http://new/\(number)", body(500, seed: number)) }
+        store.put("http://new/0", body(600, seed: 7))
+        store.drop("http://new/1")
+        #expect(store.statistics().diskEntries == 0)
+        store.disk.start(with: store.memory)
+        _ = store.ready()
+        #expect(eventually { store.statistics().diskWrites == 999 })
+        store.close()
+        let next = CacheStore(options: options).ready()
+        #expect(next.statistics().diskEntries == 999)
+        #expect(next.loaded("http://new/0").map { next.bytes($0) } == [body(600, seed: 7)])
+        #expect(next.loaded("http://new/1").isEmpty)
+        for number in 2..<1000 {
+            let found = next.loaded("http://new/\(number)")
+            #expect(found.map { next.bytes($0) } == [body(500, seed: number)])
+        }
+        next.close()
     }
 
     @Test func `what leaves memory while the database is being opened is no change of it`() throws {

@@ -19,7 +19,7 @@ struct DiskIntakeTests {
         let tier = DiskTier(options: options) { _ in }
         tier.queue.open()
         _ = tier.index.begin(
-            DiskIndex.Contents(seed: 1, table: IndexTable(), bodies: [:], lastID: 0))
+            DiskIndex.Contents(seed: 1, table: IndexTable(), lastID: 0))
         return tier
     }
 
@@ -83,7 +83,7 @@ struct DiskIntakeTests {
         _ = tier.queue.reset()
         tier.purge()
         tier.index.turnOff(.locked)
-        let contents = DiskIndex.Contents(seed: 1, table: IndexTable(), bodies: [:], lastID: 5)
+        let contents = DiskIndex.Contents(seed: 1, table: IndexTable(), lastID: 5)
         #expect(tier.index.begin(contents) == nil)
     }
 

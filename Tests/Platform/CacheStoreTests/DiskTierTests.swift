@@ -38,7 +38,7 @@ struct DiskTierTests {
         case .contiguous: #expect(count < 32_768)
         case .file: #expect(count >= 32_768 && count <= 1 << 20)
         case .disk: #expect(count > 1 << 20)
-        case .heap, .arriving: Issue.record("elsewhere")
+        case .heap, .arriving, .parts: Issue.record("elsewhere")
         }
         #expect(second.statistics().diskHits == 1)
     }

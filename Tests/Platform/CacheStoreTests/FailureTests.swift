@@ -107,13 +107,13 @@ struct FailureTests {
 
     @Test(
         arguments: [
-            "UPDATE content SET body = zeroblob(length(body)) WHERE id = 6",
-            "UPDATE content SET body = substr(body, 2) WHERE id = 6",
-            "UPDATE content SET record = zeroblob(length(record)) WHERE id = 6",
-            "UPDATE content SET sum = sum + 1 WHERE id = 6",
-            "UPDATE content SET sum = (SELECT sum FROM content WHERE id = 7), "
-                + "record = (SELECT record FROM content WHERE id = 7), "
-                + "body = (SELECT body FROM content WHERE id = 7) WHERE id = 6",
+            "UPDATE content SET body = zeroblob(length(body)) WHERE id = 12",
+            "UPDATE content SET body = substr(body, 2) WHERE id = 12",
+            "UPDATE content SET record = zeroblob(length(record)) WHERE id = 12",
+            "UPDATE content SET sum = sum + 1 WHERE id = 12",
+            "UPDATE content SET sum = (SELECT sum FROM content WHERE id = 14), "
+                + "record = (SELECT record FROM content WHERE id = 14), "
+                + "body = (SELECT body FROM content WHERE id = 14) WHERE id = 12",
         ])
     func `a row that is not what was written is dropped, not served`(_ damage: String) throws {
         let options = filled(10)
@@ -125,7 +125,7 @@ struct FailureTests {
         #expect(!store.key("http://a/5") { store.diskMayHold($0) })
         #expect(store.loaded("http://a/6").count == 1)
         store.flushNow()
-        #expect(query(folder.database, "SELECT count(*) FROM content WHERE id = 6") == 0)
+        #expect(query(folder.database, "SELECT count(*) FROM content WHERE id = 12") == 0)
         #expect(store.statistics().diskState == .ready)
         store.close()
     }

@@ -13,7 +13,53 @@ struct IndexTableTests {
         return entry
     }
 
-    @Test func `an entry takes 48 bytes`() { #expect(MemoryLayout<IndexSlot>.stride == 48) }
+    @Test func `an entry takes 40 bytes`() { #expect(MemoryLayout<IndexSlot>.stride == 40) }
+
+    @Test func `what shares a word in an entry does not change what is beside it`() {
+        var generator = SeededRandom(seed: 3)
+        for _ in 0..<1000 {
+            var slot = IndexSlot()
+            let id = Int64.random(in: 0...IndexSlot.largestID, using: &generator)
+            let flags = IndexFlags(rawValue: UInt8.random(in: 0..<16, using: &generator))
+            let uses = SlotUses(bits: UInt8.random(in: 0..<8, using: &generator))
+            let names = UInt16.random(in: 0...VaryNamesTable.unknown, using: &generator)
+            for step in [0, 1, 2, 3].shuffled(using: &generator) {
+                switch step {
+                case 0: slot.id = id
+                case 1: slot.flags = flags
+                case 2: slot.uses = uses
+                default: slot.names = names
+                }
+            }
+            #expect(slot.id == id && slot.flags == flags && slot.names == names)
+            #expect(slot.uses.bits == uses.bits)
+        }
+    }
+
+    @Test func `what was read in the order of ids is evicted in that of the last use`() {
+        var table = IndexTable()
+        var generator = SeededRandom(seed: 9)
+        var model: [(accessed: UInt32, id: Int64)] = []
+        for id in 1...5000 as ClosedRange<Int64> {
+            var slot = entry(id, UInt64.random(in: 0 ... .max, using: &generator))
+            // Many in the same second, and all of the number's digits.
+            slot.accessed = UInt32.random(in: 0..<700, using: &generator) &* 6_135_667
+            slot.flags = .committed
+            model.append((slot.accessed, id))
+            Array("accept".utf8).withUnsafeBytes {
+                table.insertUnordered(slot, varyNames: $0)
+            }
+        }
+        table.orderByAge()
+        #expect(table.count == 5000 && table.varyNames.count == 1)
+        var evicted: [Int64] = []
+        while case let slot = table.victim(), slot >= 0 { evicted.append(table.remove(slot).id) }
+        model.sort { ($0.accessed, $0.id) < ($1.accessed, $1.id) }
+        #expect(evicted == model.map(\.id))
+        var empty = IndexTable()
+        empty.orderByAge()
+        #expect(empty.victim() == -1)
+    }
 
     @Test func `the table does what a plain list does, through thousands of random steps`() {
         struct Known {

@@ -85,18 +85,7 @@ struct KillTests {
             let log = EventLog()
             let store = CacheStore(options: Self.options(folder.path), onEvent: log.record).ready()
             #expect(store.statistics().diskState == .ready, "round \(round)")
-            var served = 0
-            for key in 0..<Self.keys {
-                for response in store.loaded("http://storm/\(key)") {
-                    guard let bytes = store.bytes(response) else {
-                        Issue.record("a chunk is missing in round \(round)")
-                        continue
-                    }
-                    #expect([UInt8](response.head) == head())
-                    #expect(Self.isIntact(bytes, key), "damaged in round \(round)")
-                    served += 1
-                }
-            }
+            let served = Self.checkAll(store, "round \(round)")
             if served > 0 { roundsThatServed += 1 }
             #expect(store.statistics().damagedEntries == 0)
             #expect(!log.contains { if case .setAside = $0 { true } else { false } })
@@ -104,6 +93,80 @@ struct KillTests {
         }
         // How much there is depends on how fast the machine stores.
         #expect(roundsThatServed > 5)
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func `every copy of its files, made at a random moment, opens and serves what is whole`()
+        throws
+    {
+        let folder = TemporaryFolder()
+        let process = try Command(
+            URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
+            Self.arguments,
+            environment: ProcessInfo.processInfo.environment.merging(
+                [Self.variable: folder.path]
+            ) { $1 })
+        defer {
+            kill(process.processIdentifier, SIGKILL)
+            _ = process.wait()
+        }
+        let begun = eventually { Self.size(folder.database + "-wal") > 1 << 20 }
+        #expect(begun, "the storm does not store")
+        var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
+        var served = 0
+        for round in 0..<15 {
+            usleep(UInt32.random(in: 0..<200_000, using: &generator))
+            // While it stands still between two system calls, its files are those of a killed one.
+            kill(process.processIdentifier, SIGSTOP)
+            let hasStopped = eventually { Self.isStopped(process.processIdentifier) }
+            #expect(hasStopped)
+            let copy = TemporaryFolder()
+            for suffix in ["", "-wal"] {
+                try FileManager.default.copyItem(
+                    atPath: folder.database + suffix, toPath: copy.database + suffix)
+            }
+            kill(process.processIdentifier, SIGCONT)
+            let log = EventLog()
+            let store = CacheStore(options: Self.options(copy.path), onEvent: log.record).ready()
+            #expect(store.statistics().diskState == .ready, "round \(round)")
+            served += Self.checkAll(store, "round \(round)")
+            #expect(store.statistics().damagedEntries == 0)
+            #expect(!log.contains { if case .setAside = $0 { true } else { false } })
+            store.close()
+            let database = try Database(
+                path: copy.database, create: false, busyMilliseconds: 5000)
+            #expect(try database.text("PRAGMA integrity_check") == "ok")
+            database.close()
+        }
+        #expect(served > 100)
+    }
+
+    /// Whether all threads of a process stand still.
+    private static func isStopped(_ process: pid_t) -> Bool {
+        let tasks = "/proc/\(process)/task"
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return !threads.isEmpty
+            && threads.allSatisfy { thread in
+                let state = try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8)
+                return state?.contains(") T ") ?? true
+            }
+    }
+
+    /// Checks whatever a store has; returns how much that is.
+    private static func checkAll(_ store: CacheStore, _ what: String) -> Int {
+        var served = 0
+        for key in 0..<keys {
+            for response in store.loaded("http://storm/\(key)") {
+                guard let bytes = store.bytes(response) else {
+                    Issue.record("a chunk is missing: \(what)")
+                    continue
+                }
+                #expect([UInt8](response.head) == head())
+                #expect(isIntact(bytes, key), "damaged: \(what)")
+                served += 1
+            }
+        }
+        return served
     }
 
     private static func size(_ path: String) -> Int {

@@ -19,7 +19,7 @@ struct LevelStreamsTests {
             let tier = DiskTier(options: options) { _ in }
             tier.queue.open()
             _ = tier.index.begin(
-                DiskIndex.Contents(seed: 1, table: IndexTable(), bodies: [:], lastID: 0))
+                DiskIndex.Contents(seed: 1, table: IndexTable(), lastID: 0))
             return tier
         }
         let small = tier(largest: 1_000_000, queue: 300_000)

@@ -51,7 +51,7 @@ struct MemoryTierTests {
             case .file(let file):
                 #expect(count >= 32_768)
                 #expect(file.count == count)
-            case .heap, .disk, .arriving: Issue.record("elsewhere")
+            case .heap, .disk, .arriving, .parts: Issue.record("elsewhere")
             }
         }
         #expect(store.statistics().queueBytes == 0)

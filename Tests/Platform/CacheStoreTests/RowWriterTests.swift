@@ -85,9 +85,10 @@ struct RowWriterTests {
         let opened = try WriterOpening(
             options: options, files: DatabaseFiles(folder: options.folder), onEvent: { _ in }
         ).open()
-        defer { opened.connection.close() }
+        let connection = opened.connection
+        defer { connection.close() }
         store.disk.queue.open()
-        #expect(store.disk.index.begin(opened.contents) != nil)
+        #expect(store.disk.index.begin((consume opened).contents) != nil)
         let writer = RowWriter(store.disk)
         var pending: [DiskOperation] = []
         var (carriedOut, hasRoom, bodies) = (0, true, 0)
@@ -103,10 +104,10 @@ struct RowWriterTests {
                 guard carriedOut < limit else { return false }
                 carriedOut += 1
                 var batch = RowBatch()
-                try opened.connection.beginTransaction()
+                try connection.beginTransaction()
                 try writer.carryOut(
-                    pending.removeFirst(), hasRoom: hasRoom, opened.connection, &batch)
-                try opened.connection.commitTransaction()
+                    pending.removeFirst(), hasRoom: hasRoom, connection, &batch)
+                try connection.commitTransaction()
                 writer.finish(&batch)
             }
             return true
@@ -130,7 +131,7 @@ struct RowWriterTests {
             case .write: guard try write() else { return false }
             case .writeTwo: guard try write(atMost: 2) else { return false }
             case .startReading:
-                let id = store.disk.index.state.withLock { $0.bodies.first?.value ?? 1 }
+                let id = store.disk.index.state.withLock { $0.bodies.first ?? 1 }
                 store.disk.index.pin(id)
                 reader = store.disk.body(
                     id: id, count: UInt64(Self.bodyBytes), chunkBytes: options.chunkBytes)

@@ -94,8 +94,8 @@ public enum HitHead {
             writer.appendLineEnd()
             writer.append(field: .contentLength, decimal: last - first + 1)
         case .several(let count, let boundary):
-            append(storedHead, without: withheld, to: &writer, where: { $0 != .contentLength && $0 != .contentRange })
-            {
+            let ofWhole = FieldIDSet([.contentLength, .contentRange])
+            append(storedHead, without: withheld, to: &writer, where: { !ofWhole.contains($0) }) {
                 storedHead.holds(lowercase: "content-type", at: $0)
             }
             writer.append("Content-Type: multipart/byteranges; boundary=")

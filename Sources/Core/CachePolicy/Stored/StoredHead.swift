@@ -2,10 +2,11 @@ import HTTPCore
 
 /// The format in which a response's head is stored.
 ///
-/// `HTTP/1.1 SP status SP reason CRLF` (`PART/1.1` if the body is stored in parts), then the field lines byte for byte and in the order
+/// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
 /// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes,
 /// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
-/// (`HitHead.appendFields` does all but the status line and the last three).
+/// (`HitHead.appendFields` does all but the status line and the last three). A 206 is stored as the
+/// head of the whole: `PART/1.1 200 OK CRLF`, then its fields without Content-Range.
 ///
 /// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated; Trailer, which
 /// is made anew from the trailers that are stored (`StoredTrailers`); and Age, which is kept in

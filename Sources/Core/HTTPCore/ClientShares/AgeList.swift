@@ -16,6 +16,16 @@ extension Optional: AgeLinked where Wrapped: AgeLinked {
     }
 }
 
+/// Where the slots of a table are. An access to one moves no other.
+public protocol SlotStorage {
+    associatedtype Slot
+    subscript(_ slot: Int) -> Slot { get set }
+}
+
+extension ContiguousArray: SlotStorage {
+    public typealias Slot = Element
+}
+
 /// The two ends of a list, ordered by age, that runs through the slots of a table. Several lists
 /// may run through one table; a slot is in at most one of them.
 public struct AgeList: Sendable {
@@ -29,7 +39,8 @@ public struct AgeList: Sendable {
 
     /// Inserts a slot that is not in the list as its newest.
     @inlinable @inline(__always)
-    public mutating func link(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
+    public mutating func link<Slots: SlotStorage>(_ slot: Int32, in slots: inout Slots)
+    where Slots.Slot: AgeLinked {
         slots[Int(slot)].newer = -1
         slots[Int(slot)].older = ends.newest
         if ends.newest >= 0 { slots[Int(ends.newest)].newer = slot } else { ends.oldest = slot }
@@ -38,7 +49,8 @@ public struct AgeList: Sendable {
 
     /// Takes a slot out of the list.
     @inlinable @inline(__always)
-    public mutating func unlink(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
+    public mutating func unlink<Slots: SlotStorage>(_ slot: Int32, in slots: inout Slots)
+    where Slots.Slot: AgeLinked {
         let newer = slots[Int(slot)].newer
         let older = slots[Int(slot)].older
         if newer >= 0 { slots[Int(newer)].older = older } else { ends.newest = older }
@@ -47,7 +59,8 @@ public struct AgeList: Sendable {
 
     /// Moves a slot of the list to its newest end.
     @inlinable @inline(__always)
-    public mutating func renew(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
+    public mutating func renew<Slots: SlotStorage>(_ slot: Int32, in slots: inout Slots)
+    where Slots.Slot: AgeLinked {
         guard ends.newest != slot else { return }
         unlink(slot, in: &slots)
         link(slot, in: &slots)

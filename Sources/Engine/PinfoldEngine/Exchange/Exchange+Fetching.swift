@@ -103,10 +103,12 @@ extension Exchange {
         }
         fetcher.leads(hash)
         // The head may have been stored since it was looked for.
-        if caching.forwardReason == .uriMiss, let origin, let key = caching.key, let store,
+        if !collapsing.hasFetched, caching.forwardReason == .uriMiss, let origin,
+            let key = caching.key, let store,
             !key.withView({ store.responses($0) }).isEmpty
         {
             fetcher.endUnsent()
+            collapsing.noteFetch()
             lookUp(at: origin)
             return true
         }

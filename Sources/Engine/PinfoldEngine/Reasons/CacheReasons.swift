@@ -34,7 +34,11 @@ extension NotStoredReason {
                 "Have the server send `public` or `s-maxage` if all users may see the response."
             )
         case .notFinal: ("the response is interim, or 101", "")
-        case .partialContent: ("the response is partial (206)", "")
+        case .partialContent:
+            (
+                "the response is partial (206), and its part is unknown, or cannot be combined "
+                    + "with what is stored", ""
+            )
         case .notModified: ("a 304 updates the stored response and is not stored itself", "")
         case .statusNotUnderstood:
             ("the response has `must-understand`, and its status is unknown to the gateway", "")

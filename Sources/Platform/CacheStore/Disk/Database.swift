@@ -129,6 +129,26 @@ final class Database: @unchecked Sendable {
         return try statement.step() ? read(statement) : nil
     }
 
+    /// Defines an aggregate function of `count` arguments, whose result is NULL.
+    /// - Parameters:
+    ///   - context: `sqlite3_user_data` of each call.
+    ///   - step: called for each row.
+    func aggregate(
+        _ name: String, of count: Int32, _ context: UnsafeMutableRawPointer,
+        step:
+            @convention(c) (
+                OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?
+            ) -> Void
+    ) throws(DatabaseError) {
+        let status = sqlite3_create_function_v2(
+            handle, name, count, SQLITE_UTF8 | SQLITE_DIRECTONLY, context, nil, step, { _ in }, nil)
+        guard status == SQLITE_OK else { throw lastError(status) }
+    }
+
+    func removeAggregate(_ name: String, of count: Int32) {
+        sqlite3_create_function_v2(handle, name, count, SQLITE_UTF8, nil, nil, nil, nil, nil)
+    }
+
     /// Rows changed by the last statement.
     var changes: Int { Int(sqlite3_changes(handle)) }
 

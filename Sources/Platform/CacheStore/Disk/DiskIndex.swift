@@ -45,9 +45,9 @@ final class DiskIndex: Sendable {
         var nextID: Int64 = 1
         var table = IndexTable()
         /// Responses whose rows are queued.
-        var waiting: [Int64: CachedResponse] = [:]
+        var waiting = SplitMap<CachedResponse>()
         /// Entry id to body id, where a 304 made them differ.
-        var bodies: [Int64: Int64] = [:]
+        var bodies = SplitMap<Int64>()
         var pins: [Int64: Pin] = [:]
         /// Entries whose last use has not been written yet.
         var accesses: [IndexToken] = []
@@ -62,6 +62,9 @@ final class DiskIndex: Sendable {
     }
 
     let state: Locked<State>
+    /// The maximum number of last uses that wait to be written; the others are not on disk until
+    /// the entry is used again.
+    static let accessLimit = 1 << 16
     /// A last use is recorded if it is at least this much later than the one on disk.
     private let accessSeconds: UInt32
     /// The maximum number of variants of one key.
@@ -132,7 +135,7 @@ final class DiskIndex: Sendable {
                 state.waiting[old.id] == nil || state.bodies[old.id] != nil
             else { return .rewrite }
             let entry = state.table.remove(old.slot)
-            let body = state.bodies.removeValue(forKey: old.id) ?? old.id
+            let body = state.bodies.removeValue(old.id) ?? old.id
             state.waiting[old.id] = nil
             state.pins[body, default: Pin()].count += 1
             let varyHash = Self.varyHash(response.varyKey.bytes, seed: state.seed)
@@ -187,17 +190,32 @@ final class DiskIndex: Sendable {
     }
 
     /// Removes the entry that these chunks belong to, if it is still there. Rare: searches all
-    /// entries.
+    /// entries, a few at a time. One that moves meanwhile may be missed.
     func remove(body: Int64) -> Removal? {
+        var start: Int32 = 0
+        while let (removal, next) = remove(body: body, from: start) {
+            if let removal { return removal }
+            start = next
+        }
+        return nil
+    }
+
+    /// The entries searched under one lock.
+    private static let searchStep: Int32 = 4096
+
+    /// Searches from a slot on; `nil` if there are none left.
+    private func remove(body: Int64, from start: Int32) -> (Removal?, next: Int32)? {
         state.withLock { state in
-            for slot in state.table.slots.indices {
-                let entry = state.table.slots[slot]
+            let end = min(Int32(state.table.slotCount), start + Self.searchStep)
+            guard start < end else { return nil }
+            for slot in start..<end {
+                let entry = state.table[slot]
                 guard entry.id > 0, entry.flags.contains(.chunked),
                     (state.bodies[entry.id] ?? entry.id) == body
                 else { continue }
-                return state.remove(Int32(slot))
+                return (state.remove(slot), end)
             }
-            return nil
+            return (nil, end)
         }
     }
 
@@ -391,7 +409,7 @@ extension DiskIndex.State {
         let entry = table.remove(slot)
         waiting[entry.id] = nil
         guard entry.flags.contains(.chunked) else { return Removal(id: entry.id, body: .none) }
-        let body = bodies.removeValue(forKey: entry.id) ?? entry.id
+        let body = bodies.removeValue(entry.id) ?? entry.id
         guard pins[body] != nil else { return Removal(id: entry.id, body: .drop(body)) }
         pins[body]?.isDoomed = true
         return Removal(id: entry.id, body: .hold(body))
@@ -401,7 +419,9 @@ extension DiskIndex.State {
         table.countUse(of: slot)
         guard now > table[slot].accessed, now - table[slot].accessed >= seconds else { return }
         table.setAccessed(slot, now)
-        guard !table[slot].flags.contains(.accessedChanged) else { return }
+        guard !table[slot].flags.contains(.accessedChanged),
+            accesses.count < DiskIndex.accessLimit
+        else { return }
         table.setFlags(slot, table[slot].flags.union(.accessedChanged))
         accesses.append(table.token(slot))
     }

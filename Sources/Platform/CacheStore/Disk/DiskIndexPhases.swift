@@ -4,7 +4,8 @@ extension DiskIndex {
     struct Contents {
         var seed: UInt64
         var table: IndexTable
-        var bodies: [Int64: Int64]
+        /// Entry id to body id, where they differ.
+        var bodies = SplitMap<Int64>()
         /// The largest id that any row may have.
         var lastID: Int64
     }
@@ -12,18 +13,21 @@ extension DiskIndex {
     /// Installs the opened database's entries and admits stores and loads. Returns the rows that
     /// must be removed because their keys changed in the meantime; `nil` if all of them must.
     func begin(_ contents: consuming Contents) -> [Removal]? {
-        let contents = contents
+        var contents = consume contents
         return state.withLock { state in
             state.seed = contents.seed
             state.nextID = max(state.nextID, contents.lastID + 1)
-            state.table = contents.table
-            state.bodies = contents.bodies
+            // Not copied: a second reference would have it copied when it changes. What was there
+            // is freed outside the lock.
+            swap(&state.table, &contents.table)
+            swap(&state.bodies, &contents.bodies)
             state.phase = .ready
             let journal = state.journal
             state.journal = IndexJournal()
             guard !journal.isOverflowed else {
+                contents.table = state.table
                 state.table = IndexTable()
-                state.bodies = [:]
+                state.bodies = SplitMap()
                 return nil
             }
             return journal.changes.flatMap { state.forget($0) }
@@ -33,12 +37,12 @@ extension DiskIndex {
     /// Drops everything and admits nothing.
     func turnOff(_ reason: DiskOffReason) {
         // What is dropped is freed outside the lock.
-        let dropped = state.withLock { state -> (IndexTable, [Int64: CachedResponse]) in
+        let dropped = state.withLock { state -> (IndexTable, SplitMap<CachedResponse>) in
             let dropped = (state.table, state.waiting)
             state.phase = .off(reason)
             state.table = IndexTable()
-            state.waiting = [:]
-            state.bodies = [:]
+            state.waiting = SplitMap()
+            state.bodies = SplitMap()
             state.pins = [:]
             state.accesses = []
             return dropped
@@ -66,8 +70,8 @@ extension DiskIndex {
                 return (Int64?.none, dropped)
             }
             state.table = IndexTable()
-            state.waiting = [:]
-            state.bodies = [:]
+            state.waiting = SplitMap()
+            state.bodies = SplitMap()
             state.accesses = []
             return (state.nextID - 1, dropped)
         }
@@ -97,7 +101,7 @@ extension DiskIndex {
                 for token in some where state.table.isLive(token) {
                     let flags = state.table[token.slot].flags
                     state.table.setFlags(token.slot, flags.union(.committed))
-                    if let response = state.waiting.removeValue(forKey: token.id) {
+                    if let response = state.waiting.removeValue(token.id) {
                         written.append(response)
                     }
                 }

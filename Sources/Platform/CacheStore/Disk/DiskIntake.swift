@@ -40,6 +40,18 @@ extension DiskTier {
         return nil
     }
 
+    /// Stores what only memory has, because the disk was not ready when it was stored. Under the
+    /// lock of its key, by the writer. Returns `false` if the queue is full: later.
+    func storeMissing(_ response: CachedResponse, _ work: inout LevelWork) -> Bool {
+        guard response.token == .none, index.phase == .ready, let bytes = bytes(of: response) else {
+            return true
+        }
+        let reserved = response.rowBytes
+        guard budget.reserve(reserved, within: budget.limit / 2) else { return false }
+        admit(response, bytes: bytes, reserved: reserved, &work)
+        return true
+    }
+
     func passOver() { counters.skipped.wrappingAdd(1, ordering: .relaxed) }
 
     /// Why a body cannot be streamed to it any further. If that is because the writer does not keep

@@ -38,6 +38,8 @@ final class ReaderConnection: ReadableRows, @unchecked Sendable {
     private let content: Statement
     private let chunk: Statement
     private let counters: DiskCounters
+    /// Reused for responses in two rows.
+    private let scratch = RowScratch()
 
     init(
         path: String, options: CacheStoreOptions, counters: DiskCounters
@@ -48,27 +50,58 @@ final class ReaderConnection: ReadableRows, @unchecked Sendable {
         // No memory mapping: a read error of the device would then be a signal rather than a
         // result.
         try database.execute("PRAGMA cache_size=-1024; PRAGMA query_only=ON; PRAGMA mmap_size=0")
-        content = try database.prepare("SELECT sum, record, body FROM content WHERE id = ?")
+        content = try database.prepare(
+            "SELECT sum, record, body FROM content WHERE id BETWEEN ? AND ?")
         chunk = try database.prepare("SELECT sum, data FROM chunk WHERE id = ?")
     }
 
     func close() { database.close() }
 
-    /// The row remains locked in place while `use` runs.
+    /// The row remains locked in place while `use` runs. Of two rows, the bytes are copied.
     func content<Result: Sendable>(
         _ id: Int64,
         _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
     ) throws(DatabaseError) -> CheckedRow<Result> {
-        content.bind(1, id)
+        let first = EntryRecord.contentID(id)
+        content.bind(1, first)
+        content.bind(2, first + 1)
         defer { content.reset() }
         guard try content.step() else { return .missing }
         let record = content.bytes(1)
         let body = content.bytes(2)
         counters.read(bytes: record.count + body.count)
-        guard EntryRecord.sum(id: id, record: record, body: body) == content.integer(0) else {
+        guard EntryRecord.sum(id: first, record: record, body: body) == content.integer(0) else {
             return .damaged
         }
-        return .intact(use(record, body))
+        guard body.count < EntryRecord.inlineCount(record) else {
+            return .intact(use(record, body))
+        }
+        return try joined(first + 1, record, body, use)
+    }
+
+    /// With the rest of a body, which is in the next row.
+    private func joined<Result>(
+        _ id: Int64, _ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer,
+        _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
+    ) throws(DatabaseError) -> CheckedRow<Result> {
+        let start = record.count + body.count
+        let total = EntryRecord.inlineCount(record)
+        guard total <= UInt64(EntryRecord.maximumBytes + start) else { return .damaged }
+        let whole = scratch.bytes(record.count + Int(total))
+        whole.copyMemory(from: record)
+        UnsafeMutableRawBufferPointer(rebasing: whole[record.count...]).copyMemory(from: body)
+        let recordCount = record.count
+        guard try content.step() else { return .damaged }
+        let rest = content.bytes(2)
+        counters.read(bytes: rest.count)
+        guard rest.count == whole.count - start,
+            EntryRecord.sum(id: id, record: content.bytes(1), body: rest) == content.integer(0)
+        else { return .damaged }
+        UnsafeMutableRawBufferPointer(rebasing: whole[start...]).copyMemory(from: rest)
+        return .intact(
+            use(
+                UnsafeRawBufferPointer(rebasing: whole[..<recordCount]),
+                UnsafeRawBufferPointer(rebasing: whole[recordCount...])))
     }
 
     func chunk<Result: Sendable>(

@@ -41,7 +41,9 @@ final class DiskTier: Sendable {
     }
 
     /// Starts the threads.
-    func start() {
+    /// - Parameter memory: of which everything is written that was stored before the database was
+    ///   open. The writer's thread keeps it until the tier is closed.
+    func start(with memory: MemoryTier? = nil) {
         guard index.phase == .opening else {
             reads.close()
             return settled.open()
@@ -51,7 +53,7 @@ final class DiskTier: Sendable {
             // next to nothing beside busy workers, and most of what is stored would never reach the
             // disk.
             let writer = try? Thread(name: "cache-writer") { [self] in
-                DiskWriter(self).run()
+                DiskWriter(self, memory).run()
                 ended.withLock { $0 = true }
                 ended.broadcast()
             }

@@ -39,9 +39,16 @@ final class DiskWriter {
     private var idleWasOfUse = true
     /// Carries out operations.
     let rows: RowWriter
+    private let memory: MemoryTier?
+    /// Where to look next for responses that only memory has; `nil` if that was done.
+    private var missing: MemoryTier.Place?
+    /// When to continue with them, if the queue was full (monotonic nanoseconds).
+    private var missingAt: Int64 = 0
 
-    init(_ tier: DiskTier) {
+    /// - Parameter memory: see `DiskTier.start(with:)`.
+    init(_ tier: DiskTier, _ memory: MemoryTier? = nil) {
         self.tier = tier
+        self.memory = memory
         options = tier.options
         rows = RowWriter(tier)
         files = DatabaseFiles(folder: tier.options.folder)
@@ -55,13 +62,41 @@ final class DiskWriter {
         tier.settled.open()
         loop: while true {
             switch tier.queue.take(until: deadline()) {
-            case .operations(let operations): perform(operations)
-            case .idle: beIdle()
+            case .operations(let operations):
+                perform(operations)
+                _ = storeMissing()
+            case .idle: if !storeMissing() { beIdle() }
             case .closing: break loop
             }
         }
         shutDown()
     }
+
+    /// Queues some of the responses that were stored while the database was not open, as long as
+    /// there is room for them beside those that are stored now. Returns `false` if there are none,
+    /// or no room.
+    private func storeMissing() -> Bool {
+        guard let memory, connection != nil, Clock.monotonicNanoseconds() >= missingAt else {
+            return false
+        }
+        var rounds = 16
+        while let place = missing, rounds > 0, !tier.queue.isClosing {
+            rounds -= 1
+            var isFull = false
+            missing = memory.visit(from: place) { response, work in
+                isFull = !tier.storeMissing(response, &work)
+                return !isFull
+            }
+            if isFull {
+                missingAt = Clock.monotonicNanoseconds() + Self.missingPause
+                return false
+            }
+        }
+        return rounds < 16
+    }
+
+    /// Nanoseconds until the next attempt when the queue was full.
+    private static let missingPause: Int64 = 10_000_000
 
     // MARK: On and off
 
@@ -94,8 +129,10 @@ final class DiskWriter {
         tier.queue.open()
         let entries = opened.contents.table.count
         let bytes = opened.contents.table.bytes
-        let changed = tier.index.begin(opened.contents)
+        let lastID = opened.contents.lastID
+        let changed = tier.index.begin((consume opened).contents)
         failures = 0
+        missing = memory.map { _ in MemoryTier.Place() }
         measure()
         let milliseconds = Int((Clock.monotonicNanoseconds() - start) / 1_000_000)
         tier.onEvent(.diskReady(entries: entries, bytes: bytes, milliseconds: milliseconds))
@@ -103,7 +140,7 @@ final class DiskWriter {
         if let changed {
             tier.remove(changed)
         } else if entries > 0 {
-            _ = tier.queue.append(.purge(through: opened.contents.lastID))
+            _ = tier.queue.append(.purge(through: lastID))
         }
     }
 
@@ -229,6 +266,7 @@ final class DiskWriter {
 
     private func deadline() -> Int64? {
         guard connection != nil else { return retryAt }
+        if missing != nil { return missingAt }
         let hasWork = hasRemovableGarbage || isOverLimit || wantsShrinking
         // What could not be done a moment ago is not tried over and over.
         if hasWork, idleWasOfUse { return 0 }

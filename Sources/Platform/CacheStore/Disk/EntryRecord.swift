@@ -105,6 +105,19 @@ struct EntryRecord: Equatable {
         }
     }
 
+    /// The row id of an entry's record, with all or the beginning of its body. The rest of it is in
+    /// the row with the next id.
+    static func contentID(_ entry: Int64) -> Int64 { entry << 1 }
+
+    /// The bytes of a body that is in the rows of `content`, according to its record; 0 if it is
+    /// elsewhere, or the record is none.
+    static func inlineCount(_ record: UnsafeRawBufferPointer) -> UInt64 {
+        guard record.count >= headerBytes,
+            record.loadUnaligned(fromByteOffset: 56, as: Int64.self) == 0
+        else { return 0 }
+        return UInt64(littleEndian: record.loadUnaligned(fromByteOffset: 48, as: UInt64.self))
+    }
+
     /// The checksum of a `content` row. It includes the id, so that a row found under another's id
     /// counts as damaged.
     static func sum(id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer)

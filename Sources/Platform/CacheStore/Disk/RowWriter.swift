@@ -1,8 +1,8 @@
 import CLinux
 import CSQLite
 
-/// Memory that the writer reuses for records and pieces of bodies.
-final class WriterScratch {
+/// Memory that is reused for records and pieces of bodies.
+final class RowScratch {
     private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
 
     deinit { memory.deallocate() }
@@ -46,7 +46,7 @@ final class RowWriter {
     /// The row removed last, to distinguish rows on one page from rows all over the file.
     private var lastRemoved: Int64 = 0
     /// Reused for every record.
-    private let scratch = WriterScratch()
+    private let scratch = RowScratch()
 
     init(_ tier: DiskTier) {
         self.tier = tier

@@ -4,7 +4,7 @@ struct VaryNamesTable {
     /// No names: the response has no Vary.
     static let none: UInt16 = 0
     /// The table was full: what the entry nominates is known only to its record.
-    static let unknown = UInt16.max
+    static let unknown: UInt16 = 1 << 11 - 1
     /// The maximum number of different lists. Sites use a handful; a server that invents new ones
     /// must not fill the memory.
     static let limit = 1024
@@ -17,6 +17,8 @@ struct VaryNamesTable {
     private var lists: [List] = [List()]
     private var ids: [[UInt8]: UInt16] = [:]
     private var free: [UInt16] = []
+    /// The numbers found last: a site has one list or two.
+    private var recent: [UInt16] = []
 
     /// The lists in use.
     var count: Int { ids.count }
@@ -42,6 +44,21 @@ struct VaryNamesTable {
             lists.append(list)
         }
         ids[names] = id
+        return id
+    }
+
+    /// The same, for each of millions of entries: mostly without an allocation.
+    mutating func retain(_ names: UnsafeRawBufferPointer) -> UInt16 {
+        if names.isEmpty { return Self.none }
+        for id in recent where lists[Int(id)].names.elementsEqual(names) {
+            lists[Int(id)].count += 1
+            return id
+        }
+        let id = retain([UInt8](names))
+        if id != Self.unknown {
+            if recent.count == 4 { recent.removeFirst() }
+            recent.append(id)
+        }
         return id
     }
 

@@ -22,6 +22,8 @@ final class WriterConnection: WritableRows {
     private let setAccessed: Statement
     private let pageCount: Statement
     private let freeCount: Statement
+    /// What is left of the page to which content is added.
+    private var fill: PageFill
 
     /// How many rows that are no longer visible are removed at a time.
     static let garbageContents = 128
@@ -34,13 +36,13 @@ final class WriterConnection: WritableRows {
         begin = try database.prepare("BEGIN IMMEDIATE")
         commit = try database.prepare("COMMIT")
         rollback = try database.prepare("ROLLBACK")
-        insertEntry = try database.prepare("INSERT INTO entry VALUES(?,?,?,?,?,?,?)")
+        insertEntry = try database.prepare("INSERT INTO entry VALUES(?,?,?,?)")
         insertContent = try database.prepare("INSERT INTO content VALUES(?,?,?,?)")
         insertChunk = try database.prepare("INSERT INTO chunk VALUES(?,?,?)")
         insertIncomplete = try database.prepare("INSERT OR IGNORE INTO incomplete VALUES(?)")
         insertGarbage = try database.prepare("INSERT OR REPLACE INTO garbage VALUES(?,?)")
         deleteEntry = try database.prepare("DELETE FROM entry WHERE id=?")
-        deleteContent = try database.prepare("DELETE FROM content WHERE id=?")
+        deleteContent = try database.prepare("DELETE FROM content WHERE id BETWEEN ? AND ?")
         deleteIncomplete = try database.prepare("DELETE FROM incomplete WHERE id=?")
         deleteGarbage = try database.prepare("DELETE FROM garbage WHERE first=?")
         deleteContents = try database.prepare(
@@ -57,6 +59,7 @@ final class WriterConnection: WritableRows {
         setAccessed = try database.prepare("UPDATE entry SET accessed=? WHERE id=?")
         pageCount = try database.prepare("PRAGMA page_count")
         freeCount = try database.prepare("PRAGMA freelist_count")
+        fill = PageFill(lastID: try database.integer("SELECT max(id) FROM content") ?? 0)
     }
 
     func close() { database.close() }
@@ -69,6 +72,7 @@ final class WriterConnection: WritableRows {
 
     /// After a failure: whatever the transaction's state, there is none afterwards.
     func abandonTransaction() {
+        fill.forget()
         guard !database.isIdle else { return }
         do { try rollback.run() } catch { return }
     }
@@ -77,23 +81,44 @@ final class WriterConnection: WritableRows {
 
     func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64) throws(DatabaseError) {
         insertEntry.bind(1, entry.id)
-        insertEntry.bind(2, Int64(bitPattern: entry.keyHash))
-        insertEntry.bind(3, Int64(entry.varyHash))
-        insertEntry.bind(4, entry.bytes)
-        insertEntry.bind(5, body)
-        insertEntry.bind(6, Int64(entry.accessed))
-        insertEntry.bind(7, copying: varyNames)
+        insertEntry.bind(2, Int64(entry.accessed))
+        insertEntry.bind(3, body)
+        insertEntry.bind(4, copying: IndexRow.facts(entry, varyNames: varyNames))
         try insertEntry.run()
     }
 
+    /// Divides the body where the last page ends.
     func insert(content id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer)
         throws(DatabaseError)
     {
+        let first = EntryRecord.contentID(id)
+        let part = fill.bytesInFirst(record: record.count, body: body.count, id: first)
+        try insert(
+            row: first, record, UnsafeRawBufferPointer(rebasing: body[..<part]))
+        guard part < body.count else { return }
+        try insert(
+            row: first + 1, UnsafeRawBufferPointer(start: nil, count: 0),
+            UnsafeRawBufferPointer(rebasing: body[part...]))
+    }
+
+    private func insert(
+        row id: Int64, _ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer
+    ) throws(DatabaseError) {
+        // Only until a row has begun a page.
+        let before = fill.left == nil ? try usedPages() : 0
         insertContent.bind(1, id)
         insertContent.bind(2, EntryRecord.sum(id: id, record: record, body: body))
         insertContent.bind(3, record)
         insertContent.bind(4, body)
         try insertContent.run()
+        let cell = RowSize.cell(blobs: [record.count, body.count], id: id)
+        fill.inserted(
+            id, cell, newPages: fill.left == nil ? try usedPages() - before : nil)
+    }
+
+    private func usedPages() throws(DatabaseError) -> Int64 {
+        let pages = try pages()
+        return pages.count - pages.free
     }
 
     func insert(chunk index: Int, of body: Int64, data: UnsafeRawBufferPointer)
@@ -127,8 +152,11 @@ final class WriterConnection: WritableRows {
     func remove(entry id: Int64) throws(DatabaseError) {
         deleteEntry.bind(1, id)
         try deleteEntry.run()
-        deleteContent.bind(1, id)
+        let first = EntryRecord.contentID(id)
+        deleteContent.bind(1, first)
+        deleteContent.bind(2, first + 1)
         try deleteContent.run()
+        fill.removed(first + 1)
     }
 
     func removeAllEntries() throws(DatabaseError) { try deleteAllEntries.run() }
@@ -147,9 +175,11 @@ final class WriterConnection: WritableRows {
     }
 
     func removeSome(of range: ClosedRange<Int64>) throws(DatabaseError) -> Bool {
-        deleteContents.bind(1, range.lowerBound)
-        deleteContents.bind(2, range.upperBound)
+        let last = EntryRecord.contentID(range.upperBound) + 1
+        deleteContents.bind(1, EntryRecord.contentID(range.lowerBound))
+        deleteContents.bind(2, last)
         try deleteContents.run()
+        fill.removed(last)
         if database.changes > 0 { return true }
         guard try removeChunks(of: range) else { return true }
         deleteGarbage.bind(1, range.lowerBound)

@@ -47,7 +47,7 @@ struct WriterOpening {
                 try database.execute("PRAGMA max_page_count=\(options.maximumPages)")
             }
             try collectIncomplete(database)
-            let contents = try Self.contents(database, room: options.diskEntries)
+            let contents = try Self.contents(database)
             let garbage = try Self.garbage(database)
             return Opened(
                 connection: try WriterConnection(database), contents: contents, garbage: garbage)
@@ -95,16 +95,8 @@ struct WriterOpening {
         return garbage
     }
 
-    /// The maximum number of entries for which an index has space from the start.
-    private static let largestRoom = 2_000_000
-
     /// Reads the narrow rows into an index.
-    ///
-    /// - Parameter room: the expected number of entries. A growing index is copied under its lock:
-    ///   among hundreds of thousands of entries that takes milliseconds.
-    static func contents(
-        _ database: Database, room: Int
-    ) throws(DatabaseError) -> DiskIndex.Contents {
+    static func contents(_ database: Database) throws(DatabaseError) -> DiskIndex.Contents {
         let seed = try database.integer("SELECT value FROM setting WHERE name='seed'")
         guard let seed else {
             throw DatabaseError(code: SQLITE_CORRUPT, message: "the setting seed is missing")
@@ -112,38 +104,17 @@ struct WriterOpening {
         var lastID: Int64 = 0
         // Chunks are keyed by the id of the entry they were received for, which may be gone.
         for query in [
-            "SELECT max(id) FROM entry", "SELECT max(id) FROM content",
+            "SELECT max(id) FROM entry", "SELECT max(id) >> 1 FROM content",
             "SELECT max(last) FROM garbage", "SELECT max(id) >> \(Schema.chunkBits) FROM chunk",
         ] {
             lastID = max(lastID, try database.integer(query) ?? 0)
         }
-        let count = Int(try database.integer("SELECT count(*) FROM entry") ?? 0)
-        var rows = ContiguousArray<(slot: IndexSlot, varyNames: [UInt8])>()
-        rows.reserveCapacity(count)
-        var bodies: [Int64: Int64] = [:]
-        let statement = try database.prepare(
-            "SELECT id, key_hash, vary_hash, bytes, body, accessed, vary_names FROM entry")
-        defer { statement.reset() }
-        while try statement.step() {
-            var entry = IndexSlot()
-            entry.id = statement.integer(0)
-            guard entry.id > 0 else { continue }
-            entry.keyHash = UInt64(bitPattern: statement.integer(1))
-            entry.varyHash = UInt32(truncatingIfNeeded: statement.integer(2))
-            entry.units = UInt32(
-                clamping: (statement.integer(3) + IndexSlot.unitBytes - 1) / IndexSlot.unitBytes)
-            entry.accessed = UInt32(clamping: statement.integer(5))
-            entry.flags = .committed
-            let body = statement.integer(4)
-            if body > 0 {
-                entry.flags.insert(.chunked)
-                if body != entry.id { bodies[entry.id] = body }
-            }
-            rows.append((entry, [UInt8](statement.bytes(6))))
+        guard lastID < IndexSlot.largestID else {
+            throw DatabaseError(code: SQLITE_CORRUPT, message: "a row's id is too large")
         }
-        rows.sort { ($0.slot.accessed, $0.slot.id) < ($1.slot.accessed, $1.slot.id) }
-        var table = IndexTable(minimumCapacity: max(rows.count, min(room, largestRoom)))
-        for row in rows { _ = table.insert(row.slot, varyNames: row.varyNames, isProven: true) }
+        let reader = IndexReader()
+        try reader.read(database)
+        let (table, bodies) = reader.take()
         return DiskIndex.Contents(
             seed: UInt64(bitPattern: seed), table: table, bodies: bodies, lastID: lastID)
     }

@@ -21,6 +21,13 @@ struct SlotUses: BitwiseCopyable {
     private(set) var count: UInt8 = 0
     fileprivate(set) var isProven = false
 
+    /// The same in three bits.
+    init(bits: UInt8) {
+        count = bits & 3
+        isProven = bits & 4 != 0
+    }
+    var bits: UInt8 { count | (isProven ? 4 : 0) }
+
     @inline(__always)
     mutating func add() { if count < 3 { count &+= 1 } }
 
@@ -57,9 +64,9 @@ struct EvictionQueues {
 
     /// Adds a slot whose entry is new.
     /// - Parameter isProven: whether it is known to be used more than once.
-    mutating func insert(
-        _ slot: Int32, isProven: Bool = false, in slots: inout ContiguousArray<some EvictionSlot>
-    ) {
+    mutating func insert<Slots: SlotStorage>(
+        _ slot: Int32, isProven: Bool = false, in slots: inout Slots
+    ) where Slots.Slot: EvictionSlot {
         let isProven = ghosts.remove(slots[Int(slot)].keyHash) || isProven
         slots[Int(slot)].uses = SlotUses(isProven: isProven)
         if isProven {
@@ -71,7 +78,8 @@ struct EvictionQueues {
     }
 
     /// Takes a slot out.
-    mutating func remove(_ slot: Int32, in slots: inout ContiguousArray<some EvictionSlot>) {
+    mutating func remove<Slots: SlotStorage>(_ slot: Int32, in slots: inout Slots)
+    where Slots.Slot: EvictionSlot {
         if slots[Int(slot)].uses.isProven {
             main.unlink(slot, in: &slots)
         } else {
@@ -93,9 +101,9 @@ struct EvictionQueues {
     /// - Parameters:
     ///   - total: the weight of all entries.
     ///   - isExempt: whether a slot's entry cannot be evicted at present.
-    mutating func victim<Slot: EvictionSlot>(
-        in slots: inout ContiguousArray<Slot>, of total: Int64, except isExempt: (Slot) -> Bool
-    ) -> Int32 {
+    mutating func victim<Slots: SlotStorage>(
+        in slots: inout Slots, of total: Int64, except isExempt: (borrowing Slots.Slot) -> Bool
+    ) -> Int32 where Slots.Slot: EvictionSlot {
         var steps = Self.maximumSteps
         while true {
             let isOver = probationWeight * Self.probationDivisor > total
@@ -121,9 +129,10 @@ struct EvictionQueues {
         }
     }
 
-    private func oldest<Slot: EvictionSlot>(
-        of list: AgeList, in slots: ContiguousArray<Slot>, except isExempt: (Slot) -> Bool
-    ) -> Int32 {
+    private func oldest<Slots: SlotStorage>(
+        of list: AgeList, in slots: borrowing Slots,
+        except isExempt: (borrowing Slots.Slot) -> Bool
+    ) -> Int32 where Slots.Slot: EvictionSlot {
         var slot = list.oldest
         while slot >= 0, isExempt(slots[Int(slot)]) { slot = slots[Int(slot)].newer }
         return slot

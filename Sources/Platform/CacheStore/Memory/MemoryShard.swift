@@ -17,7 +17,7 @@ public enum MemoryMatch: Sendable {
 /// touch three more memory locations, each a cache miss: half of a lookup's time among many
 /// responses.
 struct MemoryShard {
-    private struct Slot: EvictionSlot {
+    struct Slot: TableSlot {
         var response: CachedResponse?
         var hash: UInt64 = 0
         var bytes = 0
@@ -32,22 +32,18 @@ struct MemoryShard {
         var weight: Int64 { Int64(bytes) }
     }
 
-    private var slots: ContiguousArray<Slot> = []
-    private var buckets = ContiguousArray<Int32>(repeating: -1, count: 64)
-    private var free: Int32 = -1
-    private var queues = EvictionQueues()
+    private var table = SlotTable<Slot>()
     /// Requests under way whose responses may be stored here.
     var flights = StoreFlights()
     /// Where a response is being fetched that others may wait for, by the hash of its key.
     var leaders: [UInt64: Int] = [:]
-    private(set) var count = 0
+    var count: Int { table.count }
     private(set) var bytes = 0
     private(set) var evictions: UInt64 = 0
     let variantLimit: Int
 
     init(variantLimit: Int) {
         self.variantLimit = max(1, variantLimit)
-        queues.reserve(buckets.count)
     }
 
     // MARK: Looking
@@ -55,14 +51,14 @@ struct MemoryShard {
     /// The responses of a key; each counts as used.
     @inline(__always)
     mutating func find(_ hash: UInt64, _ key: UnsafeRawBufferPointer) -> MemoryMatch {
-        var slot = buckets[bucket(hash)]
+        var slot = table.start(hash)
         while slot >= 0 {
             if let response = match(slot, hash, key) {
-                let next = slots[Int(slot)].chain
-                slots[Int(slot)].uses.add()
+                let next = table[slot].chain
+                table[slot].uses.add()
                 return next < 0 ? .one(response) : findMore(response, next, hash, key)
             }
-            slot = slots[Int(slot)].chain
+            slot = table[slot].chain
         }
         return .none
     }
@@ -77,9 +73,9 @@ struct MemoryShard {
             if let response = match(slot, hash, key) {
                 if several.isEmpty { several.append(first) }
                 several.append(response)
-                slots[Int(slot)].uses.add()
+                table[slot].uses.add()
             }
-            slot = slots[Int(slot)].chain
+            slot = table[slot].chain
         }
         return several.isEmpty ? .one(first) : .several(several)
     }
@@ -88,7 +84,7 @@ struct MemoryShard {
     private func match(
         _ slot: Int32, _ hash: UInt64, _ key: UnsafeRawBufferPointer
     ) -> CachedResponse? {
-        guard slots[Int(slot)].hash == hash, let response = slots[Int(slot)].response,
+        guard table[slot].hash == hash, let response = table[slot].response,
             response.isOf(hash, key)
         else { return nil }
         return response
@@ -96,26 +92,38 @@ struct MemoryShard {
 
     /// The response kept for the same variant of the same key, or `nil` if there is none.
     func variant(of response: CachedResponse) -> CachedResponse? {
-        var slot = buckets[bucket(response.keyHash)]
+        var slot = table.start(response.keyHash)
         while slot >= 0 {
             if let other = match(slot, response.keyHash, response.key),
                 other.varyKey == response.varyKey
             {
                 return other
             }
-            slot = slots[Int(slot)].chain
+            slot = table[slot].chain
         }
         return nil
     }
 
     /// Whether exactly this response is kept.
     func contains(_ response: CachedResponse) -> Bool {
-        var slot = buckets[bucket(response.keyHash)]
+        var slot = table.start(response.keyHash)
         while slot >= 0 {
-            if slots[Int(slot)].response === response { return true }
-            slot = slots[Int(slot)].chain
+            if table[slot].response === response { return true }
+            slot = table[slot].chain
         }
         return false
+    }
+
+    /// Calls `body` with the responses in `count` slots from `start` on, until it returns `false`.
+    /// Returns the slot to continue with: of the last response if that was refused; `nil` if there
+    /// are no more.
+    func visit(from start: Int, count: Int, _ body: (CachedResponse) -> Bool) -> Int? {
+        let end = min(table.slots.count, start + count)
+        guard start < end else { return nil }
+        for slot in start..<end {
+            if let response = table.slots[slot].response, !body(response) { return slot }
+        }
+        return end
     }
 
     // MARK: Changing
@@ -126,9 +134,9 @@ struct MemoryShard {
         var variants = 0
         var leastUsed: Int32 = -1
         var oldestVariant: Int32 = -1
-        var slot = buckets[bucket(response.keyHash)]
+        var slot = table.start(response.keyHash)
         while slot >= 0 {
-            let next = slots[Int(slot)].chain
+            let next = table[slot].chain
             if let other = match(slot, response.keyHash, response.key) {
                 if other.varyKey == response.varyKey {
                     remove(slot, dropped: &dropped)
@@ -136,7 +144,7 @@ struct MemoryShard {
                     variants += 1
                     // A bucket's chain has the latest first.
                     oldestVariant = slot
-                    if slots[Int(slot)].uses.count == 0 { leastUsed = slot }
+                    if table[slot].uses.count == 0 { leastUsed = slot }
                 }
             }
             slot = next
@@ -150,9 +158,9 @@ struct MemoryShard {
 
     /// Removes the stored variant of the key that corresponds to `response`, if there is one.
     mutating func removeVariant(of response: CachedResponse, dropped: inout [CachedResponse]) {
-        var slot = buckets[bucket(response.keyHash)]
+        var slot = table.start(response.keyHash)
         while slot >= 0 {
-            let next = slots[Int(slot)].chain
+            let next = table[slot].chain
             if let other = match(slot, response.keyHash, response.key),
                 other.varyKey == response.varyKey
             {
@@ -168,9 +176,9 @@ struct MemoryShard {
         dropped: inout [CachedResponse]
     ) {
         flights.void(hash, except: flight)
-        var slot = buckets[bucket(hash)]
+        var slot = table.start(hash)
         while slot >= 0 {
-            let next = slots[Int(slot)].chain
+            let next = table[slot].chain
             if match(slot, hash, key) != nil { remove(slot, dropped: &dropped) }
             slot = next
         }
@@ -178,34 +186,36 @@ struct MemoryShard {
 
     /// Removes one response, if it is kept.
     mutating func remove(_ response: CachedResponse, dropped: inout [CachedResponse]) {
-        var slot = buckets[bucket(response.keyHash)]
+        var slot = table.start(response.keyHash)
         while slot >= 0 {
-            let next = slots[Int(slot)].chain
-            if slots[Int(slot)].response === response { remove(slot, dropped: &dropped) }
+            let next = table[slot].chain
+            if table[slot].response === response { remove(slot, dropped: &dropped) }
             slot = next
         }
     }
 
-    /// Removes everything and voids all stores under way.
-    mutating func removeAll(dropped: inout [CachedResponse]) {
+    /// Removes everything and voids all stores under way. Returns what was removed, to be freed
+    /// outside the lock.
+    mutating func removeAll() -> SlotTable<Slot> {
         flights.voidAll()
-        for slot in slots.indices where slots[slot].response != nil {
-            remove(Int32(slot), dropped: &dropped)
-        }
+        var removed = SlotTable<Slot>()
+        swap(&table, &removed)
+        bytes = 0
+        return removed
     }
 
     /// Whether a response that was read from a level below should be kept, if there is little room:
     /// only if it was read before, not long ago.
-    mutating func isWorthKeeping(_ hash: UInt64) -> Bool { queues.isWorthKeeping(hash) }
+    mutating func isWorthKeeping(_ hash: UInt64) -> Bool { table.isWorthKeeping(hash) }
 
     /// Removes the response that is the least likely to be used, other than `kept`.
     /// - Returns: the response, and whether it had proved itself (`SlotUses`).
     mutating func evict(
         except kept: CachedResponse?
     ) -> (response: CachedResponse, wasProven: Bool)? {
-        let slot = queues.victim(in: &slots, of: Int64(bytes)) { $0.response === kept }
-        guard slot >= 0, let response = slots[Int(slot)].response else { return nil }
-        let wasProven = slots[Int(slot)].uses.isProven
+        let slot = table.victim(of: Int64(bytes)) { $0.response === kept }
+        guard slot >= 0, let response = table[slot].response else { return nil }
+        let wasProven = table[slot].uses.isProven
         var dropped: [CachedResponse] = []
         remove(slot, dropped: &dropped)
         evictions += 1
@@ -213,58 +223,17 @@ struct MemoryShard {
     }
 
     private mutating func add(_ response: CachedResponse) {
-        if count >= buckets.count { grow() }
-        let slot: Int32
-        if free >= 0 {
-            slot = free
-            free = slots[Int(slot)].chain
-        } else {
-            slot = Int32(slots.count)
-            slots.append(Slot())
-        }
-        let size = response.memoryBytes
-        slots[Int(slot)].response = response
-        slots[Int(slot)].hash = response.keyHash
-        slots[Int(slot)].bytes = size
-        let home = bucket(response.keyHash)
-        slots[Int(slot)].chain = buckets[home]
-        buckets[home] = slot
-        queues.insert(slot, in: &slots)
-        count += 1
-        bytes += size
+        var slot = Slot()
+        slot.response = response
+        slot.hash = response.keyHash
+        slot.bytes = response.memoryBytes
+        bytes += slot.bytes
+        _ = table.insert(slot)
     }
 
     private mutating func remove(_ slot: Int32, dropped: inout [CachedResponse]) {
-        queues.remove(slot, in: &slots)
-        let home = bucket(slots[Int(slot)].hash)
-        let chain = slots[Int(slot)].chain
-        if buckets[home] == slot {
-            buckets[home] = chain
-        } else {
-            var before = buckets[home]
-            while slots[Int(before)].chain != slot { before = slots[Int(before)].chain }
-            slots[Int(before)].chain = chain
-        }
-        if let response = slots[Int(slot)].response { dropped.append(response) }
-        count -= 1
-        bytes -= slots[Int(slot)].bytes
-        slots[Int(slot)] = Slot()
-        slots[Int(slot)].chain = free
-        free = slot
-    }
-
-    @inline(__always)
-    private func bucket(_ hash: UInt64) -> Int {
-        Int(truncatingIfNeeded: hash) & (buckets.count &- 1)
-    }
-
-    private mutating func grow() {
-        buckets = ContiguousArray(repeating: -1, count: buckets.count * 2)
-        queues.reserve(buckets.count)
-        for slot in slots.indices where slots[slot].response != nil {
-            let home = bucket(slots[slot].hash)
-            slots[slot].chain = buckets[home]
-            buckets[home] = Int32(slot)
-        }
+        let removed = table.remove(slot)
+        bytes -= removed.bytes
+        if let response = removed.response { dropped.append(response) }
     }
 }

@@ -155,6 +155,32 @@ package final class MemoryTier: Sendable {
 
     // MARK: For the levels below
 
+    /// Where `visit` continues.
+    struct Place {
+        fileprivate var part = 0
+        fileprivate var slot = 0
+    }
+
+    /// The slots visited under one lock.
+    private static let visitStep = 64
+
+    /// Calls `body` with some of the responses, each under the lock of its key, until it returns
+    /// `false`. What it leaves to do is done here. Responses that come and go meanwhile may be
+    /// missed or visited twice.
+    /// - Returns: where to continue, with the response that was refused; `nil` at the end.
+    func visit(
+        from place: Place, _ body: (CachedResponse, inout LevelWork) -> Bool
+    ) -> Place? {
+        guard place.part < parts.count else { return nil }
+        let (next, work) = parts[place.part].withLock { shard in
+            var work = LevelWork()
+            let next = shard.visit(from: place.slot, count: Self.visitStep) { body($0, &work) }
+            return (next, work)
+        }
+        work.perform()
+        return Place(part: next == nil ? place.part + 1 : place.part, slot: next ?? 0)
+    }
+
     /// A response that a level has read; `nil` if there is no memory for it.
     /// - Parameter body: complete; copied.
     package func makeResponse(
@@ -229,12 +255,11 @@ package final class MemoryTier: Sendable {
     /// Removes everything.
     func removeAll() {
         for part in parts {
-            var dropped: [CachedResponse] = []
-            let change = part.withLock { shard in
+            let (removed, change) = part.withLock { shard in
                 let before = shard.bytes
-                shard.removeAll(dropped: &dropped)
-                return before - shard.bytes
+                return (shard.removeAll(), before)
             }
+            withExtendedLifetime(removed) {}
             bytes.wrappingSubtract(change, ordering: .relaxed)
         }
     }

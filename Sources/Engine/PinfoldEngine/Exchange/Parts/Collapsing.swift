@@ -39,7 +39,7 @@ extension Exchange {
         @inline(__always)
         var takesPart: Bool { if case .none = role { false } else { true } }
 
-        /// It waits for a part that is missing: once.
+        /// It waits for a part that is missing, or need not: once.
         mutating func noteFetch() { hasFetched = true }
 
         mutating func lead(_ hash: UInt64) { role = .leads(hash: hash) }

@@ -35,7 +35,7 @@ extension CacheConfiguration {
     /// The default number of entries: one per 2 KiB of disk, since smaller responses are rare. It
     /// is bounded because each entry takes memory, whether it is used or not.
     static func automaticEntries(diskBytes: Int) -> Int {
-        min(max(diskBytes / 2048, 1_000), 2_000_000)
+        min(max(diskBytes / 2048, 1_000), 5_000_000)
     }
 }
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 
 import pytest
+from support.crowd import crowd
 from support.gateway import Gateway, free_port
 from support.origin import OriginConnection, Request, reply
 from support.wait import until
@@ -16,19 +16,6 @@ FRESH = "Cache-Control: max-age=600"
 # Collapsing is each worker's own: with one worker every request meets the others.
 ONE = {"workers": 1}
 CROWD = 12
-
-
-@contextlib.contextmanager
-def crowd(gateway: Gateway, url: str, count: int = CROWD, **fields: str):
-    """So many clients that have sent the same request."""
-    wires = [gateway.wire() for _ in range(count)]
-    try:
-        for wire in wires:
-            wire.send(request(url, **fields))
-        yield wires
-    finally:
-        for wire in wires:
-            wire.close()
 
 
 def waiting(gateway: Gateway) -> float:
@@ -82,7 +69,7 @@ def test_a_crowd_asks_the_origin_once(through, size):
     # for which there is no room in memory.
     running = through.gateway({**ONE, "timeouts": {"collapse": "60s"}})
     running.wait_for_disk()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         wait_for(running, CROWD - 1)
         there.release.set()
         responses = [wire.read() for wire in wires]
@@ -115,12 +102,12 @@ def test_what_cannot_be_stored_is_asked_for_in_parallel(through):
 
     url = through.scripted_origin(script).url("/")
     running = through.gateway()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         wait_for(running, CROWD - 1)
         first.set()
         assert all(wire.read().body == b"mine" for wire in wires)
     # The key is remembered: the next crowd does not wait for one of its own first.
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         assert all(wire.read().body == b"mine" for wire in wires)
     assert asked == 2 * CROWD
     assert waiting(running) == CROWD - 1
@@ -133,7 +120,7 @@ def test_the_first_request_goes_on_for_the_others(through):
     leader = running.wire()
     leader.send(request(url))
     until(lambda: there.asked, "the first one is under way")
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         wait_for(running, CROWD)
         leader.reset()
         until(lambda: running.metric("pinfold_client_connections_open") <= CROWD + 1, "it left")
@@ -163,7 +150,7 @@ def test_the_next_one_leads_when_the_first_fails(through):
     leader = running.wire()
     leader.send(request(url))
     until(lambda: asked == 1, "the first one is under way")
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         wait_for(running, CROWD)
         first.set()
         responses = [wire.read() for wire in wires]
@@ -254,7 +241,7 @@ def test_a_stale_response_is_confirmed_once_for_a_crowd(through):
     running = through.gateway()
     running.get(url)
     there.release.clear()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         wait_for(running, CROWD - 1)
         there.release.set()
         responses = [wire.read() for wire in wires]
@@ -283,7 +270,7 @@ def test_what_is_stale_at_once_is_not_asked_for_one_by_one(through):
 
     url = through.scripted_origin(script).url("/")
     running = through.gateway()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         wait_for(running, CROWD - 1)
         first.set()
         assert all(wire.read().body == b"body" for wire in wires)
@@ -294,7 +281,7 @@ def test_who_waits_may_leave(through):
     there = Held(lambda _: reply(b"body", "200 OK", FRESH))
     url = through.scripted_origin(there).url("/")
     running = through.gateway()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         wait_for(running, CROWD - 1)
         for wire in wires[1::2]:
             wire.reset()

@@ -3,11 +3,10 @@ memory and from where it is stored, whatever becomes of the client for which it 
 
 from __future__ import annotations
 
-import contextlib
 import threading
 
 import pytest
-from support.gateway import Gateway
+from support.crowd import crowd
 from support.origin import OriginConnection, Request
 from support.wait import until
 from support.wire import Closed, Response, Wire, request
@@ -71,19 +70,6 @@ class Halting:
             + self.body[start:])
 
 
-@contextlib.contextmanager
-def crowd(gateway: Gateway, url: str, count: int = CROWD, **fields: str):
-    """So many clients that have sent the same request."""
-    wires = [gateway.wire() for _ in range(count)]
-    try:
-        for wire in wires:
-            wire.send(request(url, **fields))
-        yield wires
-    finally:
-        for wire in wires:
-            wire.close()
-
-
 def read_part(wire: Wire, size: int, chunked: bool = False) -> Response:
     """The head, and so many bytes of the content."""
     response = wire.read_head()
@@ -116,7 +102,7 @@ def test_a_crowd_reads_what_has_arrived_before_the_rest_is_there(
     url = scripted_origin(server).url("/")
     running = gateway({"workers": workers})
     running.wait_for_disk()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         parts = [read_part(wire, server.part, chunked) for wire in wires]
         assert len(server.asked) == 1
         server.release.set()
@@ -137,7 +123,7 @@ def test_the_response_goes_on_if_the_first_client_leaves(
     server = Halting(500_000, part=0.5 if begun else 0)
     url = scripted_origin(server).url("/")
     running = gateway({"workers": workers})
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         waits = "pinfold_cache_collapse_waits_total"
         until(lambda: running.metric(waits) == CROWD - 1, "the others wait")
         if begun:
@@ -162,7 +148,7 @@ def test_a_response_that_breaks_off_is_completed_for_all(
     url = scripted_origin(server).url("/")
     running = gateway({"workers": workers})
     running.wait_for_disk()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         parts = [read_part(wire, server.part) for wire in wires]
         server.release.set()
         for wire, part in zip(wires, parts):
@@ -182,7 +168,7 @@ def test_what_cannot_be_completed_is_cut_off_for_all(gateway, scripted_origin, t
     server.breaks_off = True
     url = scripted_origin(server).url("/")
     running = gateway()
-    with crowd(running, url) as wires:
+    with crowd(running, url, CROWD) as wires:
         parts = [read_part(wire, server.part) for wire in wires]
         if tag == "other":
             server.fields = (FRESH, 'ETag: "two"')

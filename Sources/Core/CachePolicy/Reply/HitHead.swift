@@ -95,9 +95,9 @@ public enum HitHead {
             writer.append(field: .contentLength, decimal: last - first + 1)
         case .several(let count, let boundary):
             let ofWhole = FieldIDSet([.contentLength, .contentRange])
-            append(storedHead, without: withheld, to: &writer, where: { !ofWhole.contains($0) }) {
-                storedHead.holds(lowercase: "content-type", at: $0)
-            }
+            append(
+                storedHead, without: withheld, named: "content-type", to: &writer
+            ) { !ofWhole.contains($0) }
             writer.append("Content-Type: multipart/byteranges; boundary=")
             for byte in MultipartRanges.text(boundary).utf8 { writer.append(byte: byte) }
             writer.appendLineEnd()
@@ -115,13 +115,14 @@ public enum HitHead {
 
     private static func append(
         _ storedHead: Span<UInt8>, without withheld: QualifiedFields?,
-        to writer: inout HeadWriter, where isKept: (FieldID) -> Bool,
-        unlessNamed isDropped: (ByteRange) -> Bool = { _ in false }
+        named dropped: StaticString? = nil, to writer: inout HeadWriter,
+        where isKept: (FieldID) -> Bool
     ) {
         var lines = StoredLines(storedHead)
         while let line = lines.next(in: storedHead) {
             if withheld?.contains(line.name, in: storedHead) ?? false { continue }
-            if isKept(line.id), !isDropped(line.name) { writer.append(line.line, of: storedHead) }
+            if let dropped, storedHead.holds(lowercase: dropped, at: line.name) { continue }
+            if isKept(line.id) { writer.append(line.line, of: storedHead) }
         }
     }
 }

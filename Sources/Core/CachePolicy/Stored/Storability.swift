@@ -49,11 +49,9 @@ extension StoreDecision {
         var facts = ResponseFacts(
             response, in: responseBytes, directives: directives, responseTime: responseTime)
         facts.settle(options)
-        let unstored = facts.directives.unstoredFields(options) {
-            QualifiedFields(response.fields, in: responseBytes, of: $0)
-        }
-        if let unstored, !response.fields.hasCookie(in: responseBytes, besides: unstored) {
-            facts.present.remove(.setCookie)
+        var unstored: QualifiedFields?
+        if !facts.directives.flags.isDisjoint(with: [.privateFields, .noCacheFields]) {
+            unstored = unstoredFields(&facts, response, in: responseBytes, options)
         }
         let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         if requestDirectives.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
@@ -92,11 +90,29 @@ extension StoreDecision {
         }
     }
 
+    /// The fields that are not stored because the response's directives name them. The response
+    /// has no cookie for the store if all are among them.
+    @inline(never)
+    private static func unstoredFields(
+        _ facts: inout ResponseFacts, _ response: borrowing ResponseHead,
+        in bytes: Span<UInt8>, _ options: PolicyOptions
+    ) -> QualifiedFields? {
+        let fields = response.fields
+        let unstored = facts.directives.unstoredFields(options) {
+            QualifiedFields(fields, in: bytes, of: $0)
+        }
+        if let unstored, !fields.hasCookie(in: bytes, besides: unstored) {
+            facts.present.remove(.setCookie)
+        }
+        return unstored
+    }
+
     /// Which part of its representation a 206 has (RFC 9111 §3.3); `nil` if it cannot be stored: it
     /// has several parts, of unknown place or length, more content than it says, or too few fields,
     /// because the client has the others (RFC 9110 §15.3.7).
+    @inline(never)
     private static func storablePart(
-        _ response: ResponseHead, in bytes: Span<UInt8>, to request: borrowing RequestHead
+        _ response: borrowing ResponseHead, in bytes: Span<UInt8>, to request: borrowing RequestHead
     ) -> ContentRange? {
         guard request.method == .get, !request.fields.contains(.ifRange),
             let value = response.fields.only(.contentRange)?.value,

@@ -1,6 +1,5 @@
 import CachePolicy
 import CacheStore
-import Clocks
 import EventLoop
 import HTTPCore
 
@@ -23,7 +22,8 @@ extension Exchange {
         share(body)
         if client != nil, serving.reader == nil, !readsApart() { return false }
         let successor = environment.takeExchange()
-        guard successor.prepare(toComplete: rest, key, reason, for: self) else {
+        guard successor.prepare(toAskFor: SubstituteRequest(rest: rest), key, reason, for: self)
+        else {
             environment.recycle(successor)
             return false
         }
@@ -41,23 +41,6 @@ extension Exchange {
         else { return false }
         abandonStore()
         handle(.handedOn)
-        return true
-    }
-
-    private func prepare(
-        toComplete rest: RestOfResponse, _ key: CacheKey, _ reason: ForwardReason,
-        for other: Exchange
-    ) -> Bool {
-        guard copyRequest(of: other), let origin = other.origin,
-            goesOn(
-                after: .begin(.init(hasContent: false, isIdempotent: true, hasClient: false)))
-        else { return false }
-        intake.begin(onBehalfOf: other.peer)
-        report.begin(environment.nextExchangeID(), at: Clock.monotonicMicroseconds())
-        forwarding.go(to: origin)
-        forwarding.ask(for: rest)
-        caching.identify(by: key)
-        caching.forward(because: reason)
         return true
     }
 

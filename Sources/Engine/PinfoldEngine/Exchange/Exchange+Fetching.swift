@@ -126,16 +126,16 @@ extension Exchange {
                 first: run.range.lowerBound, last: run.range.upperBound - 1, of: stored.metadata,
                 storedHead: stored.head.octets),
             let key = other.caching.key,
-            prepare(toAskFor: part, key, because: .partial, for: other)
+            prepare(toAskFor: SubstituteRequest(part: part), key, .partial, for: other)
         else { return false }
         caching.found(stored)
         storing.announce(run)
         return true
     }
 
-    /// Takes the request over from another exchange, for a part.
-    private func prepare(
-        toAskFor part: PartRequest, _ key: CacheKey, because reason: ForwardReason,
+    /// Takes the request over from another exchange, without its client.
+    func prepare(
+        toAskFor substitute: SubstituteRequest, _ key: CacheKey, _ reason: ForwardReason,
         for other: Exchange
     ) -> Bool {
         guard copyRequest(of: other), let origin = other.origin,
@@ -145,7 +145,7 @@ extension Exchange {
         intake.begin(onBehalfOf: other.peer)
         report.begin(environment.nextExchangeID(), at: Clock.monotonicMicroseconds())
         forwarding.go(to: origin)
-        forwarding.ask(for: part)
+        forwarding.ask(for: substitute)
         caching.identify(by: key)
         caching.forward(because: reason)
         return true
@@ -209,7 +209,9 @@ extension Exchange {
         }
         let fetcher = environment.takeExchange()
         let part = PartRequest(first: slice.lowerBound, last: slice.upperBound - 1)
-        guard register(), fetcher.prepare(toAskFor: part, key, because: reason, for: self) else {
+        guard register(),
+            fetcher.prepare(toAskFor: SubstituteRequest(part: part), key, reason, for: self)
+        else {
             fetcher.endUnsent()
             return false
         }

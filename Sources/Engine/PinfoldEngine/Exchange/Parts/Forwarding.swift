@@ -119,11 +119,8 @@ extension Exchange {
         @inline(__always)
         var part: PartRequest? { substitute?.part }
 
-        /// The request completes a response that broke off.
-        mutating func ask(for rest: RestOfResponse) { substitute = SubstituteRequest(rest: rest) }
-
-        /// The request asks for a part.
-        mutating func ask(for part: PartRequest) { substitute = SubstituteRequest(part: part) }
+        /// Something else is asked for.
+        mutating func ask(for substitute: SubstituteRequest) { self.substitute = substitute }
 
         /// The response begins with bytes that are there already, or not wanted.
         mutating func skip(_ count: UInt64) { substitute?.known = count }

@@ -58,14 +58,19 @@ struct FlightTableTests {
         #expect(table.leader(3) == nil)
     }
 
-    @Test func `another key in the same slot proceeds alone while the flight lasts`() {
+    @Test func `a key whose slots are in use by others proceeds alone while their flights last`() {
         var table = FlightTable<Flight>(slotCount: 8)
-        let (first, second) = (Flight(), Flight())
-        _ = enter(&table, first, 3)
-        #expect(enter(&table, second, 11) == "alone")
-        #expect(enter(&table, second, 4) == "lead")
-        table.leave(first, hash: 3)
-        #expect(enter(&table, second, 11) == "lead")
+        let flights = [3, 5, 7, 9].map { (hash: UInt64($0), flight: Flight()) }
+        for (hash, flight) in flights { #expect(enter(&table, flight, hash) == "lead") }
+        #expect(enter(&table, Flight(), 11) == "alone")
+        for (hash, flight) in flights {
+            #expect(table.leader(hash) === flight && enter(&table, Flight(), hash) == "follow")
+        }
+        #expect(enter(&table, Flight(), 4) == "lead")
+        table.leave(flights[2].flight, hash: 7)
+        #expect(enter(&table, Flight(), 11) == "lead")
+        #expect(enter(&table, Flight(), 7) == "alone")
+        #expect(table.leaderCount == 5)
     }
 
     @Test func `misses of a marked key proceed alone for a while`() {
@@ -85,8 +90,9 @@ struct FlightTableTests {
         #expect(enter(&table, second, 3) == "follow")
         table.leave(first, hash: 3)
         #expect(enter(&table, second, 3) == "alone")
-        // In the same slot.
+        // In the same place.
         #expect(enter(&table, second, 11) == "lead")
+        #expect(enter(&table, second, 3) == "alone")
     }
 
     @Test func `one client's marks leave those of others`() {

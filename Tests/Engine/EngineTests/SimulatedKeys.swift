@@ -19,7 +19,8 @@ struct SimulatedKeys {
 
     private mutating func take(scheme: String, _ host: String, _ path: String) -> Bool {
         let key = CacheKey(bytes: Array("\(scheme)://\(host)\(path)".utf8))
-        let mask = UInt64(FlightTable<Exchange>.defaultSlotCount - 1)
+        let places = FlightTable<Exchange>.defaultSlotCount / FlightTable<Exchange>.ways
+        let mask = UInt64(places - 1)
         let flights = Set(CacheRoute.all.map { Int(key.along($0).hash & mask) })
         guard self.flights.isDisjoint(with: flights) else { return false }
         self.flights.formUnion(flights)

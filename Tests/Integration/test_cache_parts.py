@@ -214,6 +214,23 @@ def test_a_server_that_stops_to_know_ranges_is_understood(gateway, there):
     assert len(server.asked) == 2
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_a_whole_sent_instead_of_a_part_everything_is_stored(gateway, there, workers):
+    server, url = there(3 * MEBIBYTE)
+    running = gateway({"workers": workers})
+    get(running, url, 0, 99)
+    server.knows_ranges = False
+    part = get(running, url, 2_600_000, 2_600_099)
+    assert is_part(part, server, 2_600_000, 2_600_099)
+
+    def is_complete() -> bool:
+        whole = get(running, url, **{"Cache-Control": "only-if-cached"})
+        return whole.status == 200 and hit(whole) and whole.body == server.body
+
+    until(is_complete, "what precedes the part is stored as well")
+    assert len(server.asked) == 2
+
+
 def test_a_part_that_breaks_off_is_resumed(gateway, there):
     server, url = there(4 * MEBIBYTE)
     server.halts_after, server.breaks_off = 1_500_000, True

@@ -32,7 +32,7 @@ extension CacheStore {
     /// Begins to store a run of bytes.
     /// - Parameters:
     ///   - range: their positions.
-    ///   - run: those who read them while they arrive; `nil` if nobody can.
+    ///   - run: the bytes of it that others read while they arrive; `nil` if nobody can.
     public func beginParts(
         _ parts: PartsBody, of key: CacheKey, range: Range<UInt64>, run: PartsUnderWay?,
         times: StoredTimes, options: PolicyOptions

@@ -8,7 +8,8 @@ public final class PartsTicket {
     public private(set) var position: UInt64
     /// Where the run ends, as announced.
     public let end: UInt64
-    /// The run for those who read it while it arrives; `nil` if it is not shared.
+    /// The run for those who read it while it arrives; `nil` if it is not shared. What is stored
+    /// may begin before it.
     public let run: PartsUnderWay?
     private let store: CacheStore
     private let key: CacheKey
@@ -44,6 +45,7 @@ public final class PartsTicket {
     public func append(_ bytes: UnsafeRawBufferPointer) {
         let bytes = UnsafeRawBufferPointer(
             rebasing: bytes.prefix(Int(clamping: end - position)))
+        let ahead = run.map { $0.range.lowerBound - min($0.range.lowerBound, position) } ?? 0
         var offset = 0
         while offset < bytes.count {
             let sliceEnd = parts.slice(at: position).upperBound
@@ -56,7 +58,8 @@ public final class PartsTicket {
             offset += taken
             if position == sliceEnd { finishSlice() }
         }
-        run?.body.append(bytes, from: nil)
+        guard let run, ahead < bytes.count else { return }
+        run.body.append(UnsafeRawBufferPointer(rebasing: bytes[Int(ahead)...]), from: nil)
     }
 
     /// The run has ended. What has arrived is stored.

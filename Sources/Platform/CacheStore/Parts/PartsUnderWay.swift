@@ -34,11 +34,13 @@ final class RunsUnderWay: Sendable {
     func join(
         _ set: UInt64, at offset: UInt64, orAdd range: () -> Range<UInt64>, budget: StoreBudget
     ) -> (run: PartsUnderWay, isNew: Bool) {
-        runs.withLock { runs in
-            if let run = runs[set]?.first(where: { $0.isNear(offset) }) { return (run, false) }
-            let run = PartsUnderWay(set: set, range: range(), budget: budget)
-            runs[set, default: []].append(run)
-            return (run, true)
+        if let run = runs.withLock({ $0.run(of: set, near: offset) }) { return (run, false) }
+        // It looks up many slices: not under the lock.
+        let new = PartsUnderWay(set: set, range: range(), budget: budget)
+        return runs.withLock { runs in
+            if let run = runs.run(of: set, near: offset) { return (run, false) }
+            runs[set, default: []].append(new)
+            return (new, true)
         }
     }
 
@@ -54,5 +56,11 @@ final class RunsUnderWay: Sendable {
             runs[run.set]?.removeAll { $0 === run }
             if runs[run.set]?.isEmpty ?? false { runs[run.set] = nil }
         }
+    }
+}
+
+extension [UInt64: [PartsUnderWay]] {
+    fileprivate func run(of set: UInt64, near offset: UInt64) -> PartsUnderWay? {
+        self[set]?.first { $0.isNear(offset) }
     }
 }

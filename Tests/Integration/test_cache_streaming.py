@@ -161,6 +161,33 @@ def test_a_response_that_breaks_off_is_completed_for_all(
     assert "hit" in response.cache_status and response.body == server.body
 
 
+@pytest.mark.parametrize("stays", [True, False])
+@pytest.mark.parametrize("size", [100_000, 6_000_000])
+def test_a_response_that_breaks_off_is_completed_for_its_client_and_the_cache(
+        gateway, scripted_origin, size, stays):
+    server = Halting(size, 'ETag: "one"')
+    server.breaks_off = True
+    url = scripted_origin(server).url("/")
+    running = gateway()
+    running.wait_for_disk()
+    with running.wire() as wire:
+        wire.send(request(url))
+        part = read_part(wire, server.part)
+        if stays:
+            server.release.set()
+            assert read_rest(wire, part, size) == server.body
+        else:
+            wire.reset()
+    if not stays:
+        until(lambda: running.metric("pinfold_cache_fills") == 1, "it goes on for the cache")
+        server.release.set()
+    until(lambda: running.metric(STORES) == 1, "it is stored")
+    assert [one.get("range") for one in server.asked] == ["", f"bytes={server.part}-"]
+    response = running.get(url)
+    assert "hit" in response.cache_status and response.body == server.body
+    assert running.metric("pinfold_cache_fills") == 0
+
+
 @pytest.mark.parametrize("tag", ["", 'W/"one"', "other"])
 def test_what_cannot_be_completed_is_cut_off_for_all(gateway, scripted_origin, tag):
     server = Halting(100_000, *([f"ETag: {tag}"] if tag.startswith("W") else ['ETag: "one"']

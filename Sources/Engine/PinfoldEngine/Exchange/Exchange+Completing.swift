@@ -12,7 +12,7 @@ extension Exchange {
     func handsOn() -> Bool {
         if storing.parts != nil { return goesOnInParts() }
         guard case .responding = state.step, request.method == .get, forwarding.rest == nil,
-            isWanted,
+            client != nil || storing.filling != nil || isWanted,
             let origin, origin.policy === environment.policy, origin.transformation == nil,
             let key = caching.key, let reason = caching.forwardReason,
             let shared = storing.ticket?.share(), let body = storing.ticket?.shared,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -10,7 +11,7 @@ from support.crowd import crowd
 from support.gateway import Gateway, free_port
 from support.origin import OriginConnection, Request, reply
 from support.wait import until
-from support.wire import request
+from support.wire import Wire, request
 
 FRESH = "Cache-Control: max-age=600"
 # Collapsing is each worker's own: with one worker every request meets the others.
@@ -346,3 +347,40 @@ def test_another_cookie_waits_only_where_the_last_response_was_shared(through):
         there.release.set()
         assert all(wire.read().body == b"shared" for wire in (first, other))
     assert len(there.asked) == 3
+
+
+def send_with_cookies(running: Gateway, url: str, cookies: list[str], stack) -> list[Wire]:
+    wires = [stack.enter_context(running.wire()) for _ in cookies]
+    for wire, cookie in zip(wires, cookies):
+        wire.send(request(url, **({"Cookie": cookie} if cookie else {})))
+    return wires
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_those_with_the_same_cookies_one_asks(through, workers):
+    there = Held(lambda seen: reply(
+        seen.get("cookie").encode(), "200 OK", FRESH, 'ETag: "one"', "Vary: Cookie"))
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway({"workers": workers, "timeouts": {"collapse": "60s"}})
+    cookies = ["", "a=1", "a=2"] * 4
+    with contextlib.ExitStack() as stack:
+        wires = send_with_cookies(running, url, cookies, stack)
+        until(lambda: len(there.asked) + waiting(running) >= len(cookies), "all ask or wait")
+        there.release.set()
+        assert [wire.read().body.decode() for wire in wires] == cookies
+    # A worker does not know with which cookies another one asks for the first response.
+    assert len(there.asked) <= 3 + 2 * (workers - 1)
+
+
+def test_those_with_cookies_get_what_is_private_at_the_same_time(through):
+    there = Held(lambda seen: reply(
+        seen.get("cookie").encode(), "200 OK", "Cache-Control: private"))
+    url = through.scripted_origin(there).url("/")
+    running = through.gateway({"timeouts": {"collapse": "60s"}})
+    cookies = ["a=1", "a=2"] * 6
+    with contextlib.ExitStack() as stack:
+        wires = send_with_cookies(running, url, cookies, stack)
+        until(lambda: len(there.asked) + waiting(running) >= len(cookies), "all ask or wait")
+        there.release.set()
+        assert [wire.read().body.decode() for wire in wires] == cookies
+    assert len(there.asked) == len(cookies)

@@ -56,14 +56,14 @@ extension Exchange {
         else { return forward() }
         // In a forwarding loop it would wait for itself.
         guard passes == 0 else { return forward() }
-        var hash = collapsing.variant ?? key.hash
+        var hash = collapsing.group ?? key.hash
         var isOfRange = false
         if !mayLead || origin?.caching.sliceBytes != nil, !isLed(hash) {
             let patience = environment.policy.timeouts.collapseMilliseconds
             if fetchesSlice(key, reason, patience) { return }
             if !mayLead {
                 // Those who ask for the same part wait for each other.
-                guard let own = hashOfRange(key) else { return forward() }
+                guard let own = groupOfRange(in: hash) else { return forward() }
                 hash = own
                 isOfRange = true
             }
@@ -80,57 +80,33 @@ extension Exchange {
             return forward()
         case .leads, .follows, .followsRemotely, .gaveUp, .gaveUpRemotely: return forward()
         }
-        let patience = collapsing.patience ?? environment.policy.timeouts.collapseMilliseconds
         switch environment.flights.enter(self, hash: hash, now: now) {
         case .alone: forward()
         case .lead:
             if let place = placeOfLeader(hash) {
                 environment.flights.leave(self, hash: hash)
-                guard patience > 0, !present.contains(.cookie) || isKnownToBeShared,
-                    register()
-                else { return forward() }
-                return follow(at: place, hash, patience)
+                return wait(for: nil, at: place, hash, now)
             }
             collapsing.lead(hash)
             // What was being fetched has just arrived or failed.
             if !mayLead, !isOfRange { endFlight(.failed) }
             forward()
-        case .follow(let leader):
-            guard patience > 0,
-                leader.storing.ticket != nil || isKnownToBeShared || hasCookies(of: leader),
-                register()
-            else { return forward() }
-            follow(leader, patience, now)
+        case .follow(let leader): wait(for: leader, at: environment.index, hash, now)
         }
     }
 
-    /// Whether the last response was one for all: it was stored. Where that is not known, a request
-    /// with a cookie does not wait for the response to one with another, which may be personal.
-    private var isKnownToBeShared: Bool { caching.stored != nil }
-
-    private func hasCookies(of leader: Exchange) -> Bool { cookies == leader.cookies }
-
-    private var cookies: [UInt8] {
-        guard request.fields.contains(.cookie) else { return [] }
-        return withRequestHead { bytes in
-            request.fields.lazy.filter { $0.id == .cookie }.flatMap { field in
-                field.value.indices.map { bytes[$0] } + [UInt8(ascii: ";")]
-            }
+    /// Waits for the response to another exchange, or to one with the same cookies if that may be
+    /// for its own client only.
+    /// - Parameter leader: `nil` if it is of another environment.
+    private func wait(for leader: Exchange?, at place: Int, _ hash: UInt64, _ now: Int64) {
+        let patience = collapsing.patience ?? environment.policy.timeouts.collapseMilliseconds
+        guard patience > 0, register() else { return forward() }
+        if isKnownToBeShared || collapsing.isOfCookies || sharesCookies(with: leader) {
+            guard let leader else { return follow(at: place, hash, patience) }
+            return follow(leader, patience, now)
         }
-    }
-
-    /// The hash of the key and the part of it that the request asks for; `nil` if its meaning
-    /// depends on what the client has.
-    private func hashOfRange(_ key: CacheKey) -> UInt64? {
-        guard !request.fields.contains(.ifRange), let range = request.fields.only(.range) else {
-            return nil
-        }
-        var hasher = Hasher()
-        hasher.combine(key.hash)
-        withRequestHead { bytes in
-            for index in range.value.indices { hasher.combine(bytes[index]) }
-        }
-        return UInt64(truncatingIfNeeded: hasher.finalize())
+        collapsing.regroup(Self.group(in: hash, cookies), isOfCookies: true)
+        forwardOrWait()
     }
 
     /// Whether the response is being fetched, here or in another environment.
@@ -255,21 +231,6 @@ extension Exchange {
             lookUp(at: origin)
         }
         return true
-    }
-
-    /// Waits for a response of its own variant if this one is of another: of several clients that
-    /// want it, only one asks for it.
-    private func regroup(for response: CachedResponse, _ origin: Origin) {
-        guard collapsing.variant == nil, response.policy == origin.fingerprint,
-            !response.varyKey.isEmpty, let key = caching.key,
-            let own = withRequestHead({
-                VaryKey(names: response.varyKey.names, for: request, in: $0)
-            }), own != response.varyKey
-        else { return }
-        var hasher = Hasher()
-        hasher.combine(key.hash)
-        hasher.combine(own)
-        collapsing.regroup(UInt64(truncatingIfNeeded: hasher.finalize()))
     }
 
     /// How the response answers the request without its origin; `nil` if it does not.

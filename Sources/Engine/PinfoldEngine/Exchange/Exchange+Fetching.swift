@@ -49,11 +49,7 @@ extension Exchange {
         }
         slices.join(run)
         serving.await(slices)
-        var hasher = Hasher()
-        hasher.combine(key.hash)
-        hasher.combine(parts.set)
-        hasher.combine(run.range.lowerBound)
-        let hash = UInt64(truncatingIfNeeded: hasher.finalize())
+        let hash = Self.group(in: key.hash, [parts.set, run.range.lowerBound])
         guard isNew else {
             collapsing.noteFetch()
             if let leader = environment.flights.leader(hash) {
@@ -178,11 +174,11 @@ extension Exchange {
             store.abandonRun(run)
             return false
         }
-        if storable.part == nil { forwarding.skip(part.first) }
-        let end = storable.part.map { $0.last + 1 } ?? complete
+        // A server that sends the whole instead sends what precedes the run as well.
+        let range = storable.part.map { $0.first..<($0.last + 1) } ?? 0..<complete
         storing.open(
             store.beginParts(
-                parts, of: key, range: part.first..<end, run: run, times: stored.metadata.times,
+                parts, of: key, range: range, run: run, times: stored.metadata.times,
                 options: cacheOptions))
         endFlight(.stored)
         return true
@@ -198,10 +194,7 @@ extension Exchange {
         else { return false }
         let parts = PartsBody(sliceBytes: bytes)
         let slice = parts.slice(at: first)
-        var hasher = Hasher()
-        hasher.combine(key.hash)
-        hasher.combine(slice)
-        let hash = UInt64(truncatingIfNeeded: hasher.finalize())
+        let hash = Self.group(in: key.hash, slice)
         if let leader = environment.flights.leader(hash) {
             guard register() else { return false }
             follow(leader, patience, environment.loop.now)

@@ -29,9 +29,12 @@ extension Exchange {
         /// milliseconds; `nil` if it has not waited.
         private(set) var patience: Int64?
 
-        /// The hash of its variant of the key, if the response that it waited for is of another
-        /// one; `nil` before that is known.
-        private(set) var variant: UInt64?
+        /// The hash of those who wait for each other within those of the key: because they want
+        /// the same variant, which the response that they waited for is not, or have the same
+        /// cookies. `nil` if they need not be alike.
+        private(set) var group: UInt64?
+        private(set) var isOfVariant = false
+        private(set) var isOfCookies = false
 
         /// Whether it has waited for a part that was missing.
         private(set) var hasFetched = false
@@ -72,9 +75,13 @@ extension Exchange {
             role = isAnswered ? .answered : .none
         }
 
-        /// It waits for a response of its own variant.
-        mutating func regroup(_ variant: UInt64) {
-            self.variant = variant
+        /// From now on it waits for one of those who are like it.
+        /// - Parameter isOfCookies: whether they have the same cookies; otherwise they want the
+        ///   same variant, whatever their cookies.
+        mutating func regroup(_ group: UInt64, isOfCookies: Bool) {
+            self.group = group
+            self.isOfCookies = isOfCookies
+            if !isOfCookies { isOfVariant = true }
             role = .none
         }
 

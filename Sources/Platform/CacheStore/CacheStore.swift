@@ -144,6 +144,9 @@ public final class CacheStore: Sendable {
     /// is the one. It must end the claim.
     public func claim(_ hash: UInt64) -> Bool { claims.withLock { $0.insert(hash).inserted } }
 
+    /// Claims that have not ended.
+    var claimCount: Int { claims.withLock { $0.count } }
+
     public func endClaim(_ hash: UInt64) { claims.withLock { _ = $0.remove(hash) } }
 
     /// Carries out `body`, which looks for parts of a representation and stores the head of one, as

@@ -22,6 +22,8 @@ final class ScriptedClient: DownstreamStream {
 
     unowned let world: SimulatedWorld
     let index: Int
+    /// The worker that its connection belongs to.
+    let worker: Int
     let account: ClientAccount?
     private(set) var exchange: Exchange?
     private(set) var request: SimulatedRequest?
@@ -47,6 +49,7 @@ final class ScriptedClient: DownstreamStream {
     init(_ world: SimulatedWorld, index: Int, account: ClientAccount?) {
         self.world = world
         self.index = index
+        worker = index % world.loops.count
         self.account = account
     }
 
@@ -56,12 +59,13 @@ final class ScriptedClient: DownstreamStream {
     var isFlushed: Bool { output.isEmpty }
     var takesInterimResponses: Bool { exchange?.request.version == .http11 }
     private var number: Int { request?.number ?? -1 }
+    private var environment: Environment { world.process.environments[worker] }
 
     // MARK: What it does
 
     /// Sends a request's head.
     func begin(_ request: SimulatedRequest) {
-        let exchange = world.environment.takeExchange()
+        let exchange = environment.takeExchange()
         world.noteExchange(exchange)
         self.exchange = exchange
         self.request = request
@@ -74,7 +78,7 @@ final class ScriptedClient: DownstreamStream {
         takesProtocols = request.asksForUpgrade && request.number.isMultiple(of: 2)
         hasServer = false
         let bytes = request.head.count + request.bytesWithHead
-        let buffer = world.environment.loop.buffers.take(bytes: bytes)
+        let buffer = environment.loop.buffers.take(bytes: bytes)
         buffer.writable.copyBytes(from: request.head)
         buffer.end = request.head.count
         if request.bytesWithHead > 0 {
@@ -131,7 +135,8 @@ final class ScriptedClient: DownstreamStream {
         return true
     }
 
-    private func goAway() {
+    /// It closes its connection, whatever is in progress.
+    func goAway() {
         world.note("goes away", index, number)
         checkContent()
         output.removeAll()
@@ -171,7 +176,7 @@ final class ScriptedClient: DownstreamStream {
             content = UnsafeRawBufferPointer(rebasing: buffer.readable[0..<count])
             buffer.start += count
         } else {
-            buffer = world.environment.loop.buffers.take(bytes: count)
+            buffer = environment.loop.buffers.take(bytes: count)
             buffer.writable.copyBytes(from: request.content[upload.sent..<(upload.sent + count)])
             buffer.end = count
             content = buffer.readable
@@ -201,7 +206,7 @@ final class ScriptedClient: DownstreamStream {
             self.phrase = phrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }
         let needed = room + (phrase?.count ?? 0) + 160
-        var head = HeadDraft(world.environment.loop.buffers.take(bytes: needed))
+        var head = HeadDraft(environment.loop.buffers.take(bytes: needed))
         head.fields.appendStatusLine(status, phrase: phrase)
         return head
     }
@@ -310,7 +315,7 @@ final class ScriptedClient: DownstreamStream {
                 world.count(.refusedFromStore)
             }
         }
-        world.environment.recycle(exchange)
+        environment.recycle(exchange)
         headBuffer = nil
         upload = nil
         if hasServer { return world.ended(.givenServer) }

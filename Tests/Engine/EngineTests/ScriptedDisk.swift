@@ -16,14 +16,16 @@ final class ScriptedDisk: @unchecked Sendable {
 
     private unowned let world: SimulatedWorld
     private let tier: DiskTier
-    let rows = ScriptedRows()
+    let rows: ScriptedRows
     private let writer: RowWriter
     private let reader: DiskReader<ScriptedRows>
     /// Taken from the writer's queue, but not carried out yet.
     private var operations: [DiskOperation] = []
     /// Taken from the readers' queue, but not answered yet.
     private var asked: [ReadRequest] = []
-    private var isBusy = false
+    private(set) var isBusy = false
+    /// The database has failed, and is not open again yet.
+    private var isOff = false
     private var hasLostRemovals = false
     /// Rows have disappeared in a way that readers may notice.
     private var hasLostRows = false
@@ -31,12 +33,32 @@ final class ScriptedDisk: @unchecked Sendable {
     private var chunks: [WeakChunk] = []
     private(set) var events = [Int](repeating: 0, count: ScriptedDiskEvent.allCases.count)
 
-    init(_ world: SimulatedWorld, _ store: CacheStore) {
+    /// - Parameter previous: the disk of a process that has ended, whose rows it finds.
+    init(_ world: SimulatedWorld, _ store: CacheStore, following previous: ScriptedDisk? = nil) {
         self.world = world
         tier = store.disk
+        rows = previous?.rows ?? ScriptedRows()
         writer = RowWriter(store.disk)
         reader = DiskReader(store.disk, rows)
+        if let previous {
+            hasLostRows = previous.hasLostRows
+            chunks = previous.chunks
+            events = previous.events
+        }
         rows.drawFate = { [unowned self] in drawFate() }
+    }
+
+    /// The process ends: what is queued is lost.
+    /// - Returns: whether rows that should have been removed may still be there.
+    func end() -> Bool {
+        let queued = operations + tier.queue.reset()
+        let wasOpen = rows.isOpen
+        operations = []
+        asked = []
+        rows.isOpen = false
+        // The files of a database that has failed are removed at that time.
+        if isOff { rows.tables = ScriptedRows.Tables() }
+        return !wasOpen || queued.contains(where: \.removesRows)
     }
 
     private func note(_ event: ScriptedDiskEvent) { events[event.rawValue] += 1 }
@@ -90,6 +112,7 @@ final class ScriptedDisk: @unchecked Sendable {
         }
         let (count, lastID) = (table.count, rows.lastID)
         rows.isOpen = true
+        isOff = false
         tier.queue.open()
         let changed = tier.index.begin(
             DiskIndex.Contents(seed: 7, table: consume table, bodies: bodies, lastID: lastID))
@@ -107,6 +130,7 @@ final class ScriptedDisk: @unchecked Sendable {
         note(.wentOff)
         hasLostRows = true
         rows.isOpen = false
+        isOff = true
         if begun.contains(where: \.removesRows) { hasLostRemovals = true }
         tier.index.turnOff(.inputOutput)
         let dropped = tier.queue.reset()

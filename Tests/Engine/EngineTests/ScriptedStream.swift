@@ -27,6 +27,7 @@ final class ScriptedStream: UpstreamStream {
     let request: SimulatedRequest?
     let number: Int
     private let handedOut: SimulatedAttempt
+    private let buffers: BufferPool
 
     // What it was sent.
     private var part = Part.request
@@ -54,6 +55,7 @@ final class ScriptedStream: UpstreamStream {
         self.source = source
         self.consumer = consumer
         exchange = consumer
+        buffers = consumer.environment.loop.buffers
         self.wasReused = wasReused
         self.endpoint = endpoint
         handedOut = SimulatedAttempt(
@@ -72,7 +74,7 @@ final class ScriptedStream: UpstreamStream {
     ) -> HeadDraft {
         check(part == .request && head.isEmpty, "a head is begun twice")
         let needed = room + Int(request.path.count) + host.count + 320
-        var head = HeadDraft(world.environment.loop.buffers.take(bytes: needed))
+        var head = HeadDraft(buffers.take(bytes: needed))
         head.fields.appendMethod(of: request, in: bytes)
         head.fields.append(byte: 0x20)
         head.fields.appendOriginForm(of: request, in: bytes)
@@ -290,7 +292,7 @@ final class ScriptedStream: UpstreamStream {
         let count = world.random.chance(30) ? bytesLeft : 1 + world.random.below(bytesLeft)
         let start = answer.body.count - bytesLeft
         bytesLeft -= count
-        let buffer = world.environment.loop.buffers.take(bytes: count)
+        let buffer = buffers.take(bytes: count)
         buffer.writable.copyBytes(from: answer.body[start..<(start + count)])
         buffer.end = count
         var isLast = false

@@ -51,7 +51,7 @@ final class ScriptedUpstreams: UpstreamSource {
         if streams.contains(where: { $0.exchange === exchange }) {
             world.fail("an exchange that has a stream wants another")
         }
-        if origin.policy.trustGeneration != world.environment.policy.trustGeneration {
+        if origin.policy.trustGeneration != exchange.environment.policy.trustGeneration {
             world.fail("a stream is wanted under a policy that is not in force")
         }
         let wait = Wait(origin, exchange, fresh: fresh)
@@ -69,7 +69,7 @@ final class ScriptedUpstreams: UpstreamSource {
     private func connect(_ wait: Wait) {
         let (origin, key) = (wait.origin, wait.origin.key)
         let operation = ConnectOperation(
-            environment: world.environment, host: key.host, port: key.port,
+            environment: wait.consumer.environment, host: key.host, port: key.port,
             client: wait.consumer.clientNetwork,
             rules: key.isFixed ? nil : origin.policy.destinationRules, hostMatch: origin.match
         ) { [unowned self, unowned wait] result in connected(wait, result) }
@@ -152,11 +152,14 @@ final class ScriptedUpstreams: UpstreamSource {
         }
     }
 
-    /// Another policy is in force: waiters under one with different trust find their origin again.
+    /// A worker has another policy: waiters under one with different trust find their origin again.
     func supersede() {
-        let generation = world.environment.policy.trustGeneration
-        let outdated = waits.filter { $0.origin.policy.trustGeneration != generation }
-        waits.removeAll { $0.origin.policy.trustGeneration != generation }
+        func isOutdated(_ wait: Wait) -> Bool {
+            wait.origin.policy.trustGeneration
+                != wait.consumer.environment.policy.trustGeneration
+        }
+        let outdated = waits.filter(isOutdated)
+        waits.removeAll(where: isOutdated)
         for wait in outdated {
             wait.operation?.cancel()
             refuse(wait.consumer, StreamError(.gateway(.superseded)))

@@ -36,7 +36,8 @@ final class SimulatedRequest {
 
     /// The step in which it began.
     var began = 0
-    /// How often the configuration had been reloaded by then.
+    /// Its client's worker, and how often that had loaded another configuration by then.
+    var worker = 0
     var reloads = 0
     /// What its own streams received.
     var brought: [Int] = []

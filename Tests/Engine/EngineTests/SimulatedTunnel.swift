@@ -46,7 +46,8 @@ final class SimulatedTunnel {
     private let idleMilliseconds: Int64
     /// Whether some policies end it.
     private let isDoubtful: Bool
-    /// How often the configuration had been loaded when the request began.
+    /// Its worker, and how often that had loaded another configuration when the request began.
+    private let worker: Int
     private let reloads: Int
 
     /// - Parameter early: what the client sent before there was a tunnel.
@@ -59,7 +60,7 @@ final class SimulatedTunnel {
         exchangeID = exchange.report.id
         number = request.number
         status = request.target == nil ? 101 : 200
-        reloads = request.reloads
+        (worker, reloads) = (request.worker, request.reloads)
         isDoubtful =
             request.target?.name.addresses.contains { $0.isAllowed.contains(false) } ?? false
         let size = world.random.chance(4) ? 300_000 : 3000
@@ -105,8 +106,9 @@ final class SimulatedTunnel {
         }
     }
 
-    /// What happens to an exchange whose state machine got an impossible event.
-    private func cutOff() {
+    /// What happens to an exchange whose state machine got an impossible event, or whose process
+    /// ends.
+    func cutOff() {
         guard let exchange, exchange.report.id == exchangeID else {
             return world.fail("tunnel \(number) is open, and its exchange is over")
         }
@@ -163,7 +165,7 @@ final class SimulatedTunnel {
         let wasIdle = world.now - passedAt >= idleMilliseconds
         // A reload may end a switched protocol, whose server was verified; a tunnel, of which
         // nothing was known, only where a policy denies the address.
-        let mayBeSuperseded = world.reloads != reloads && (status == 101 || isDoubtful)
+        let mayBeSuperseded = world.reloads[worker] != reloads && (status == 101 || isDoubtful)
         if !isBroken, !wasIdle, !mayBeSuperseded {
             world.fail(
                 "tunnel \(number) ends early: \(client.received) of \(server.sent) and "

@@ -1,7 +1,7 @@
-import CacheStore
 import HTTPCore
 import PinfoldMetrics
 
+@testable import CacheStore
 @testable import PinfoldEngine
 
 /// The states of an exchange, to be counted.
@@ -49,6 +49,7 @@ extension SimulatedWorld {
             guard let exchange = client.exchange else { continue }
             seen[SimulatedState(exchange.state.step).rawValue] += 1
             if exchange.client !== client { fail("a client's exchange is another's") }
+            if loops.count > 1 { noteMeetings(exchange) }
             if case .connecting = exchange.state.step,
                 !upstreams.waits.contains(where: { $0.consumer === exchange })
             {
@@ -72,6 +73,16 @@ extension SimulatedWorld {
                 return fail("who no longer needs a stream still waits for one")
             }
         }
+    }
+
+    private func noteMeetings(_ exchange: Exchange) {
+        func note(_ meeting: SimulatedMeeting) { meetings[meeting.rawValue] += 1 }
+        switch exchange.collapsing.role {
+        case .followsRemotely: note(.followsRemotely)
+        case .gaveUpRemotely(_, let stores): note(stores ? .storesClaimed : .gaveUpRemotely)
+        default: break
+        }
+        if exchange.collapsing.followers?.remote.isEmpty == false { note(.isFollowedRemotely) }
     }
 
     /// The end of a response is queued.
@@ -156,8 +167,8 @@ extension SimulatedWorld {
         if !isHead, SimulatedRules.outcome(of: sent.body, to: type) != .changed {
             fail("\(text) is not changed by the rules")
         }
-        let rules = SimulatedRules.rules(for: host, trust: environment.policy.trust)
-        if reloads == request.reloads, rules.image?.convert.first?.to != type {
+        let rules = SimulatedRules.rules(for: host, trust: policy(of: request).trust)
+        if reloads[request.worker] == request.reloads, rules.image?.convert.first?.to != type {
             fail("\(text): changed by rules that are not in force")
         }
         let suffix = SimulatedRules.suffix(type)
@@ -168,6 +179,11 @@ extension SimulatedWorld {
         if head.status == 206 { count(.partTranslated) }
         if !request.brought.contains(sent.number) { count(.translatedFromStore) }
         return sent.body + [SimulatedRules.mark(type)]
+    }
+
+    /// The policy under which a request is served now.
+    private func policy(of request: SimulatedRequest) -> PolicySnapshot {
+        process.environments[request.worker].policy
     }
 
     private func checkWithoutContent(_ head: ReceivedHead, _ request: SimulatedRequest) {
@@ -199,35 +215,32 @@ extension SimulatedWorld {
             fail("\(text): it was invalidated before the request came")
         }
         // What differs between the policies does not concern reverse routes.
-        if request.ingress != 3, reloads == request.reloads,
-            !sent.trusts.contains(environment.policy.trustGeneration)
+        if request.ingress != 3, reloads[request.worker] == request.reloads,
+            !sent.trusts.contains(policy(of: request).trustGeneration)
         {
             fail("\(text): it was obtained under another policy")
         }
     }
 
-    /// Everything has ended: everything taken has been given back.
-    func checkEnd() {
+    /// Everything in progress has ended: everything taken has been given back.
+    func checkEndOfProcess() {
         if account?.exchanges.load(ordering: .relaxed) != 0 { fail("exchanges are still counted") }
         if !upstreams.limitsAreFree { fail("uploads are still counted") }
-        if environment.metrics.value(.illegalTransitions) != 0 { fail("an illegal transition") }
-        if environment.flights.leaderCount != 0 { fail("somebody still leads a flight") }
-        let figures = store.statistics()
-        if figures.queueBytes + figures.gatheringBytes + figures.stagingBytes != 0 {
-            fail("a store was not ended")
+        if !upstreams.waits.isEmpty || !upstreams.streams.isEmpty { fail("streams are left") }
+        if metrics.value(.illegalTransitions) != 0 { fail("an illegal transition") }
+        if process.environments.contains(where: { $0.flights.leaderCount != 0 }) {
+            fail("somebody still leads a flight")
         }
-        if figures.flights != 0 { fail("a request still counts as under way for the store") }
-        if let disk, let violation = disk.violationAtEnd() { fail(violation) }
-        checkNetworkAtEnd()
-        // The mailbox.
-        if loop.handlerCount != 1 {
+        if process.store.memory.leaderCount != 0 { fail("a worker still leads for others") }
+        if process.store.claimCount != 0 { fail("somebody still claims to store a response") }
+        if metrics.value(.tunnelsOpen) != 0 { fail("tunnels are still counted") }
+        for loop in loops where loop.handlerCount != 1 {
+            // The mailbox.
             let left = loop.handlers.compactMap { ($0 as? Exchange) }.map {
                 "\(number(of: $0)) is \($0.state.name), client \($0.client != nil) \($0.deadline)"
             }
             fail("\(loop.handlerCount - 1) are still registered: \(left)")
         }
-        // All of them are kept for the next request: there are not too many.
-        if exchanges.contains(where: { $0.exchange == nil }) { fail("an exchange was forgotten") }
         for case let exchange? in exchanges.map(\.exchange) {
             guard case .ended = exchange.state.step else {
                 return fail("an exchange without a client is not over")
@@ -236,14 +249,29 @@ extension SimulatedWorld {
                 fail("an exchange that is over stands in a line")
             }
         }
+    }
+
+    /// The world has ended, and everything is written.
+    func checkEnd() {
+        checkEndOfProcess()
+        let figures = process.store.statistics()
+        if figures.queueBytes + figures.gatheringBytes + figures.stagingBytes != 0 {
+            fail("a store was not ended")
+        }
+        if figures.flights != 0 { fail("a request still counts as under way for the store") }
+        if let disk, let violation = disk.violationAtEnd() { fail(violation) }
+        checkNetworkAtEnd()
+        // All of them are kept for the next request: there are not too many.
+        if exchanges.contains(where: { $0.exchange == nil }) { fail("an exchange was forgotten") }
         if seed.isMultiple(of: 8) { checkRemains() }
     }
 
     /// Nothing of an exchange is left in its object.
     private func checkRemains() {
-        let fresh = ExchangeContents(Exchange(environment: environment))
+        let fresh = process.environments.map { ExchangeContents(Exchange(environment: $0)) }
         for case let exchange? in exchanges.map(\.exchange) {
-            let remains = ExchangeContents(exchange).differences(from: fresh)
+            let remains = ExchangeContents(exchange)
+                .differences(from: fresh[exchange.environment.index])
             if !remains.isEmpty { return fail("an exchange that is over holds \(remains)") }
         }
     }

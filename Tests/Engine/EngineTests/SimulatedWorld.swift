@@ -2,7 +2,6 @@ import Activity
 import CLinux
 import EventLoop
 import HTTPCore
-import Logging
 import PinfoldMetrics
 import TestSupport
 
@@ -14,9 +13,10 @@ enum SimulatedEnding: Int, CaseIterable {
     case complete, ownReply, cut, clientWent, switched, givenServer
 }
 
-/// An environment with scripted clients before it and scripted servers behind it, driven by one
-/// seed: real exchanges, a real loop, a real store, resolver, connecting and relays; the time, the
-/// disk's rows, the answers to lookups and the far ends of sockets are the world's own.
+/// An environment, or two, with scripted clients before it and scripted servers behind it, driven
+/// by one seed: real exchanges, real loops, a real store, resolver, connecting and relays; the
+/// time, the disk's rows, the answers to lookups and the far ends of sockets are the world's own.
+/// In some worlds the process ends now and then, and another one begins with what is on disk.
 ///
 /// A step is one thing that happens: a client sends, takes, goes away or times out, a server
 /// answers or fails, a stream is handed out, the disk reads or writes, a name is resolved, a
@@ -32,9 +32,20 @@ final class SimulatedWorld {
     let seed: UInt64
     var random: SeededRandom
     private let time = Time()
-    let loop: EventLoop
-    let environment: Environment
-    let store: CacheStore
+    /// One for each worker. Messages between workers arrive when the loop of their receiver turns.
+    let loops: [EventLoop]
+    let options: CacheStoreOptions
+    let names: ScriptedResolver
+    let links: [UpstreamsLink]
+    let metrics = WorkerMetrics(dimensions: MetricsDimensions(reasons: Reason.tokens.count))
+    /// What ends with the process.
+    var process: SimulatedProcess
+    /// Decides about restarts, apart from everything else: the worlds of known seeds stay the same.
+    var fate: SeededRandom
+    /// The step of the next restart.
+    var restartsAt = Int.max
+    /// How often the process has ended, with and without notice.
+    var restarts = (killed: 0, ended: 0)
     private let accounts = ClientAccounts()
     let account: ClientAccount?
     let peer: Endpoint
@@ -44,12 +55,12 @@ final class SimulatedWorld {
     private(set) var upstreams: ScriptedUpstreams!
     /// Whether responses are translated on their way.
     let isRuled: Bool
-    private let work = SimulatedWork()
-    private var policies: [PolicySnapshot] {
+    let work = SimulatedWork()
+    var policies: [PolicySnapshot] {
         isRuled ? SimulationPolicies.ruled : SimulationPolicies.plain
     }
-    private(set) var disk: ScriptedDisk?
-    private(set) var resolver: ScriptedResolver!
+    var disk: ScriptedDisk?
+    var resolver: ScriptedResolver { names }
     let sockets: ScriptedSockets
     /// The names of servers, and what CONNECT names.
     private(set) var servers: [String: SimulatedName] = [:]
@@ -63,13 +74,15 @@ final class SimulatedWorld {
     private var byID: [UInt64: SimulatedRequest] = [:]
     private(set) var representations: [Representation] = []
     /// Every exchange object that was seen.
-    private(set) var exchanges: [WeakExchange] = []
+    var exchanges: [WeakExchange] = []
     private(set) var stepNumber = 0
-    /// How often another configuration was loaded.
-    private(set) var reloads = 0
+    /// How often each worker has loaded another configuration.
+    var reloads: [Int]
     /// Nothing new begins and nothing fails any more: everything that has begun must end.
     private(set) var isSettling = false
     private(set) var violation: String?
+    /// How often exchanges of different workers were seen to meet, after a step.
+    var meetings = [Int](repeating: 0, count: SimulatedMeeting.allCases.count)
     private(set) var journal = Journal()
     /// How often an exchange was seen in each state after a step.
     var seen = [Int](repeating: 0, count: SimulatedState.allCases.count)
@@ -86,46 +99,38 @@ final class SimulatedWorld {
         self.seed = seed
         self.quota = quota
         random = SeededRandom(seed: seed)
+        fate = SeededRandom(seed: ~seed)
         isRuled = seed % 3 == 1
         let time = time
-        loop = try EventLoop(
-            eventsPerTurn: 16,
-            time: TimeSource(
-                monotonicMilliseconds: { time.monotonic },
-                wallMilliseconds: { time.monotonic + Time.wallOffset }))
-        let options = Self.storeOptions(&random)
-        store = CacheStore(withoutThreads: options) { _ in }
-        let logger = Logger(label: "simulation") { _ in
-            CriticalLog { print("SIMULATION: seed \(seed): \($0)") }
+        let source = TimeSource(
+            monotonicMilliseconds: { time.monotonic },
+            wallMilliseconds: { time.monotonic + Time.wallOffset })
+        loops = try (0..<Self.workers(of: seed)).map { _ in
+            try EventLoop(eventsPerTurn: 16, time: source)
         }
-        let names = try ScriptedResolver { time.monotonic }
-        let shared = SharedEnvironment(
-            mailboxes: [try Mailbox<EngineMessage>()], resolver: names.resolver,
-            store: store, logger: logger, labels: RouteLabels(),
-            activity: ActivityMonitor(delays: ActivityDelays()),
-            transformationWork: TransformationWork { [work] in work.take($0) })
+        reloads = loops.map { _ in 0 }
+        links = loops.map { _ in UpstreamsLink() }
+        options = Self.storeOptions(&random)
+        names = try ScriptedResolver { time.monotonic }
         let policies = isRuled ? SimulationPolicies.ruled : SimulationPolicies.plain
-        let metrics = WorkerMetrics(
-            dimensions: MetricsDimensions(reasons: Reason.tokens.count))
         let address = try Self.endpoint("127.0.0.1:1")
         peer = address
         account = accounts.open(address.address, limit: 10)
         ingresses = Self.makeIngresses(address)
-        let link = UpstreamsLink()
         sockets = ScriptedSockets()
-        environment = Environment(
-            index: 0, loop: loop, policy: policies[random.below(policies.count)], shared: shared,
-            metrics: metrics, upstreams: link, sockets: sockets)
+        process = try SimulatedProcess(
+            seed, loops, options, policies[random.below(policies.count)], names.resolver, work,
+            metrics, links, sockets)
         upstreams = ScriptedUpstreams(self)
-        link.target = upstreams
+        for link in links { link.target = upstreams }
         sockets.world = self
-        resolver = names
         names.world = self
-        if options.diskBytes > 0 { disk = ScriptedDisk(self, store) }
+        if options.diskBytes > 0 { disk = ScriptedDisk(self, process.store) }
         makeNames()
         work.world = self
         work.isShort = random.chance(40)
-        try environment.start()
+        try process.start()
+        planRestart()
         makeURLs()
         for index in 0..<(2 + random.below(7)) {
             clients.append(ScriptedClient(self, index: index, account: account))
@@ -165,9 +170,6 @@ final class SimulatedWorld {
         }
         for index in 0..<3 { destinations.append(SimulatedName.destination(index, &random)) }
         for name in Array(servers.values) + destinations { resolver.add(name) }
-        let own = Endpoint(
-            address: SimulatedAddress.own.address, port: SimulatedTarget.port)
-        environment.shared.ownListeners.withLock { $0 = OwnListeners([own]) }
     }
 
     /// The time, in milliseconds.
@@ -253,18 +255,25 @@ final class SimulatedWorld {
 
     /// Plays the world to its end.
     func run() {
-        while violation == nil, requests.count < quota, stepNumber < quota * 200 { step() }
+        while violation == nil, requests.count < quota, stepNumber < quota * 200 {
+            step()
+            if stepNumber >= restartsAt { restart() }
+        }
         settle()
         if violation == nil { checkEnd() }
     }
 
     func beginNext(on client: ScriptedClient) {
-        guard client.isIdle, requests.count < quota, !isSettling, violation == nil else { return }
+        guard client.isIdle, requests.count < quota, !isSettling, !process.isEnding,
+            violation == nil
+        else { return }
         let request = SimulatedRequest(self, number: requests.count)
         request.began = stepNumber
-        request.reloads = reloads
-        request.trust = environment.policy.trust
-        request.tunnelMilliseconds = environment.policy.timeouts.tunnelMilliseconds
+        request.worker = client.worker
+        request.reloads = reloads[client.worker]
+        let policy = process.environments[client.worker].policy
+        request.trust = policy.trust
+        request.tunnelMilliseconds = policy.timeouts.tunnelMilliseconds
         requests.append(request)
         client.begin(request)
     }
@@ -297,15 +306,24 @@ final class SimulatedWorld {
 
     private func turn(_ milliseconds: Int64) {
         time.monotonic += milliseconds
-        loop.turn(waitingAtMost: 0)
+        loops[pickWorker()].turn(waitingAtMost: 0)
     }
 
-    /// A configuration is loaded.
+    /// All workers have their turn.
+    func turnAll(_ milliseconds: Int64) {
+        time.monotonic += milliseconds
+        for loop in loops { loop.turn(waitingAtMost: 0) }
+    }
+
+    private func pickWorker() -> Int { loops.count > 1 ? random.below(loops.count) : 0 }
+
+    /// A worker loads a configuration; another one may do so much later.
     private func reload() {
         let policy = random.pick(policies)
         note("reload", 0, Int(policy.generation))
-        reloads += 1
-        environment.adopt(policy)
+        let worker = pickWorker()
+        reloads[worker] += 1
+        process.environments[worker].adopt(policy)
         upstreams.supersede()
     }
 
@@ -318,7 +336,7 @@ final class SimulatedWorld {
                 exchange.token != .none, exchange.deadline != .max
             else { continue }
             note("deadline of", 0, number(of: exchange))
-            loop.setDeadline(exchange, after: nil)
+            exchange.environment.loop.setDeadline(exchange, after: nil)
             return exchange.deadlineReached()
         }
     }
@@ -345,37 +363,22 @@ final class SimulatedWorld {
             while work.step() {}
             sockets.step()
             for tunnel in tunnels { tunnel.step() }
-            turn(5)
+            turnAll(5)
             checkStep()
             if clients.allSatisfy(\.isIdle), upstreams.waits.isEmpty, upstreams.streams.isEmpty,
                 tunnels.isEmpty
             {
                 // What was put off.
-                for _ in 0..<3 { turn(1) }
+                for _ in 0..<3 { turnAll(1) }
                 disk?.settle()
-                turn(1)
+                turnAll(1)
                 disk?.settle()
                 if clients.allSatisfy(\.isIdle), upstreams.streams.isEmpty, haveAllEnded { return }
             }
         }
         let open = exchanges.compactMap(\.exchange).map {
-            "\(number(of: $0)) is \($0.state.name)"
+            "\(number(of: $0)) is \($0.state.name), \($0.collapsing.role)"
         }
         fail("it does not come to an end: \(open), \(upstreams.streams.count) streams")
     }
-}
-
-/// The environment is made before the world that its streams come from.
-private final class UpstreamsLink: UpstreamSource {
-    weak var target: ScriptedUpstreams?
-
-    func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
-        target?.acquire(origin, for: consumer, fresh: fresh)
-    }
-
-    func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
-        target?.abandon(origin, consumer)
-    }
-
-    func limit(of origin: Origin) -> SharedLimit { target?.limit(of: origin) ?? SharedLimit() }
 }

@@ -8,8 +8,9 @@ import Testing
 /// Worlds of scripted clients and servers around real exchanges.
 ///
 /// A world is what one seed brings: 40 requests of up to eight clients, which overlap, follow each
-/// other on the same connections, and meet in the store. What is counted as a run is one request,
-/// from its head to the end of its exchange.
+/// other on the same connections, and meet in the store. Two in five have two workers, and in two
+/// in five the process ends now and then. What is counted as a run is one request, from its head to
+/// the end of its exchange.
 @Suite("Simulation")
 struct SimulationTests {
     private static let requestsPerWorld = 40
@@ -22,6 +23,8 @@ struct SimulationTests {
         var seen = [Int](repeating: 0, count: SimulatedState.allCases.count)
         var translations = [Int](repeating: 0, count: SimulatedTranslation.allCases.count)
         var disk = [Int](repeating: 0, count: ScriptedDiskEvent.allCases.count)
+        var meetings = [Int](repeating: 0, count: SimulatedMeeting.allCases.count)
+        var restarts = (killed: 0, ended: 0)
         var counters: [WorkerCounter: UInt64] = [:]
         var runs: Int { endings.reduce(0, +) }
 
@@ -42,8 +45,11 @@ struct SimulationTests {
                 translations[index] += count
             }
             for (index, count) in (world.disk?.events ?? []).enumerated() { disk[index] += count }
+            for (index, count) in world.meetings.enumerated() { meetings[index] += count }
+            restarts.killed += world.restarts.killed
+            restarts.ended += world.restarts.ended
             for counter in Self.counted {
-                counters[counter, default: 0] += world.environment.metrics.value(counter)
+                counters[counter, default: 0] += world.metrics.value(counter)
             }
         }
 
@@ -53,8 +59,10 @@ struct SimulationTests {
             let rows = ScriptedDiskEvent.allCases.map { "disk \($0) \(disk[$0.rawValue])" }
             let made = SimulatedTranslation.allCases.map { "\(translations[$0.rawValue]) \($0)" }
             let events = Self.counted.map { "\(counters[$0] ?? 0) \($0)" }
+            let met = SimulatedMeeting.allCases.map { "\(meetings[$0.rawValue]) \($0)" }
+            let ended = ["\(restarts.killed) killed", "\(restarts.ended) ended"]
             return "\(runs) runs in \(worlds) worlds and \(steps) steps: "
-                + (ends + states + rows + made + events).joined(separator: ", ")
+                + (ends + states + rows + made + events + met + ended).joined(separator: ", ")
         }
     }
 
@@ -63,19 +71,22 @@ struct SimulationTests {
         var found: String?
         weak var environment: Environment?
         var exchanges: [SimulatedWorld.WeakExchange] = []
-        var loop: EventLoop?
+        var loops: [EventLoop] = []
         do {
             let world = try SimulatedWorld(seed: seed, quota: Self.requestsPerWorld)
             world.run()
             summary.add(world)
             found = world.violation.map { "\($0)\n\(world.journal.text)" }
-            (environment, exchanges, loop) = (world.environment, world.exchanges, world.loop)
-            world.environment.close()
+            environment = world.process.environments.last
+            (exchanges, loops) = (world.exchanges, world.loops)
+            world.process.close()
         }
         guard found == nil else { return found }
         if environment != nil { return "the environment is still referred to" }
         if exchanges.contains(where: { $0.exchange != nil }) { return "an exchange is kept" }
-        if let loop, loop.buffers.outstanding != 0 { return "buffers are not given back" }
+        if loops.contains(where: { $0.buffers.outstanding != 0 }) {
+            return "buffers are not given back"
+        }
         return nil
     }
 
@@ -87,8 +98,13 @@ struct SimulationTests {
     /// were forgotten when the server had confirmed what is stored; a change through a request that
     /// had waited over a reload, after which what was stored still answered; the end of an idle
     /// tunnel, which the simulation itself did not expect; chunks that stayed on disk when it
-    /// failed between a row that was confirmed and then invalidated, and that row's removal.
-    @Test(arguments: [15, 500, 703_085, 1_009_894] as [UInt64])
+    /// failed between a row that was confirmed and then invalidated, and that row's removal; a
+    /// claim to store a response that was kept for ever by an exchange that had stopped waiting for
+    /// another worker's, and then waited for a part; one that waited for another worker's response
+    /// and was not told of its end, as its own worker had loaded another configuration when it
+    /// began to arrive; a response that stood still when the disk had caught up while the first
+    /// client of several had not taken everything.
+    @Test(arguments: [15, 500, 591, 2697, 51_537, 703_085, 1_009_894] as [UInt64])
     func `a fault that was found once is not found again`(seed: UInt64) throws {
         var summary = Summary()
         let found = try play(seed, into: &summary)
@@ -124,5 +140,9 @@ struct SimulationTests {
             #expect(summary.translations[translation.rawValue] > 0, "\(translation)")
         }
         for counter in Summary.counted { #expect(summary.counters[counter] ?? 0 > 0) }
+        for meeting in SimulatedMeeting.allCases {
+            #expect(summary.meetings[meeting.rawValue] > 0, "\(meeting)")
+        }
+        #expect(summary.restarts.killed > 0 && summary.restarts.ended > 0)
     }
 }

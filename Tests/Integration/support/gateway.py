@@ -72,6 +72,7 @@ class Gateway:
         self.listeners: dict[str, Address] = {}
         self._started_at = 0
         self.expect_crash = False
+        self.is_killed = False
 
     # Starting
 
@@ -81,6 +82,7 @@ class Gateway:
         self.config_file.write_text(config)
 
     def start(self, wait: bool = True) -> Gateway:
+        self.is_killed = False
         self.write_config(self.config)
         self._started_at = self.stderr_file.stat().st_size if self.stderr_file.exists() else 0
         with self.stderr_file.open("ab") as stderr:
@@ -265,6 +267,7 @@ class Gateway:
             raise AssertionError(f"still running after {timeout} s:\n{self.log()}") from None
 
     def kill(self) -> None:
+        self.is_killed = True
         self.signal(signal.SIGKILL)
         self.wait_exit()
 

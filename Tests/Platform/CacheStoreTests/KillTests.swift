@@ -63,20 +63,25 @@ struct KillTests {
         }
     }
 
+    /// The process of a storm in a folder, once it has begun to store.
+    private static func storm(in folder: TemporaryFolder) throws -> Command {
+        let process = try Command(
+            URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path, arguments,
+            environment: ProcessInfo.processInfo.environment.merging([variable: folder.path]) {
+                $1
+            })
+        let begun = eventually { size(folder.database + "-wal") > 1 << 20 }
+        #expect(begun, "the storm does not store")
+        return process
+    }
+
     @Test(.timeLimit(.minutes(5)))
     func `after each of ten kills it starts, and every body it serves is whole`() throws {
         let folder = TemporaryFolder()
         var roundsThatServed = 0
         var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
         for round in 0..<10 {
-            let process = try Command(
-                URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
-                Self.arguments,
-                environment: ProcessInfo.processInfo.environment.merging(
-                    [Self.variable: folder.path]
-                ) { $1 })
-            let begun = eventually { Self.size(folder.database + "-wal") > 1 << 20 }
-            #expect(begun, "the storm does not store")
+            let process = try Self.storm(in: folder)
             // At a random moment among batches, checkpoints and removals.
             usleep(UInt32.random(in: 0..<500_000, using: &generator))
             kill(process.processIdentifier, SIGKILL)
@@ -100,18 +105,11 @@ struct KillTests {
         throws
     {
         let folder = TemporaryFolder()
-        let process = try Command(
-            URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
-            Self.arguments,
-            environment: ProcessInfo.processInfo.environment.merging(
-                [Self.variable: folder.path]
-            ) { $1 })
+        let process = try Self.storm(in: folder)
         defer {
             kill(process.processIdentifier, SIGKILL)
             _ = process.wait()
         }
-        let begun = eventually { Self.size(folder.database + "-wal") > 1 << 20 }
-        #expect(begun, "the storm does not store")
         var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
         var served = 0
         for round in 0..<15 {

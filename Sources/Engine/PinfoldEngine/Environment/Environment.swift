@@ -120,7 +120,7 @@ package final class Environment {
         case .unfollow(let follower, let hash):
             flights.leader(hash)?.unfollow(follower)
         case .arriving(let token, let response):
-            (loop.handler(for: token) as? Exchange)?.responseArrives(response)
+            (loop.handler(for: token) as? Exchange)?.remoteResponseArrives(response)
         case .flightEnded(let token, let end):
             (loop.handler(for: token) as? Exchange)?.remoteFlightEnded(end)
         case .storesDrained(let token):

@@ -127,6 +127,7 @@ extension Exchange {
 
     func follow(at place: Int, _ hash: UInt64, _ patience: Int64) {
         guard goesOn(after: .decided(.follow)) else { return }
+        endClaim()
         collapsing.followRemotely(at: place, hash)
         caching.forgetStored()
         environment.metrics.add(.cacheCollapseWaits)
@@ -150,6 +151,7 @@ extension Exchange {
 
     func follow(_ leader: Exchange, _ patience: Int64, _ now: Int64) {
         guard goesOn(after: .decided(.follow)) else { return }
+        endClaim()
         let queue = leader.collapsing.followers ?? FollowerQueue(now: now)
         leader.collapsing.follow(in: queue)
         if case .responding = leader.state.step, !(leader.client?.isFlushed ?? true) {
@@ -162,98 +164,6 @@ extension Exchange {
         environment.loop.setDeadline(self, after: patience)
         leader.shareWithFollowers()
     }
-
-    // MARK: Reading while it arrives
-
-    /// Lets those who wait read the response while it arrives, if it is being stored; but only
-    /// whole content can be translated.
-    func shareWithFollowers() {
-        guard origin?.transformation == nil, let queue = collapsing.followers,
-            let ticket = storing.ticket, let response = ticket.share(), let body = ticket.shared
-        else { return }
-        share(body)
-        // It has been waiting for the client.
-        if let client, !client.isFlushed, serving.reader == nil, readsApart() { upstream?.resume() }
-        let remote = queue.remote
-        queue.remote = []
-        for follower in remote {
-            environment.shared.mailboxes[follower.place].post(.arriving(follower.token, response))
-        }
-        let loop = environment.loop
-        guard !queue.waiting.isEmpty else { return }
-        loop.afterTurn { Self.share(response, of: ticket, with: queue, on: loop) }
-    }
-
-    func share(_ body: BodyUnderWay) {
-        if storing.shared == nil { metrics.adjust(.cacheBodiesUnderWay, by: 1) }
-        storing.share(body)
-    }
-
-    /// The body is complete, or will not be.
-    func endSharing() -> BodyUnderWay? {
-        guard let body = storing.endSharing() else { return nil }
-        metrics.adjust(.cacheBodiesUnderWay, by: -1)
-        return body
-    }
-
-    /// A portion in each turn. Those who must wait for the end stay in the queue.
-    private static func share(
-        _ response: CachedResponse, of ticket: StoreTicket, with queue: FollowerQueue,
-        on loop: EventLoop
-    ) {
-        // Others may have come in the meantime.
-        guard ticket.isCurrent else { return }
-        var stay: [Exchange] = []
-        for _ in 0..<EventLoop.portion {
-            guard let follower = queue.waiting.popFirst() else { break }
-            if !follower.responseArrives(response) { stay.append(follower) }
-        }
-        let isDone = queue.waiting.isEmpty
-        for follower in stay { queue.waiting.append(follower) }
-        if !isDone { loop.afterTurn { share(response, of: ticket, with: queue, on: loop) } }
-    }
-
-    /// The response that it waits for begins to arrive.
-    /// - Returns: `false` if it goes on waiting for the end.
-    @discardableResult
-    func responseArrives(_ response: CachedResponse) -> Bool {
-        guard case .waiting = state.step, let origin,
-            origin.policy === environment.policy, origin.transformation == nil
-        else { return false }
-        collapsing.endWait(patience: nil, isAnswered: true)
-        environment.loop.setDeadline(self, after: nil)
-        guard goesOn(after: .flightEnded) else { return true }
-        if let hit = hit(on: response, origin) {
-            serveCollapsed(response, hit)
-        } else {
-            // Unless it waits for its own variant, it needs the origin in any case.
-            regroup(for: response, origin)
-            lookUp(at: origin)
-        }
-        return true
-    }
-
-    /// How the response answers the request without its origin; `nil` if it does not.
-    private func hit(on response: CachedResponse, _ origin: Origin) -> CacheHit? {
-        guard answers(response, origin) else { return nil }
-        let decision = withRequestHead { bytes in
-            CacheDecision.decide(
-                for: request, in: bytes, stored: response.metadata,
-                storedHead: response.head.octets, now: environment.wallSeconds,
-                options: origin.caching.options)
-        }
-        guard case .hit(let hit) = decision else { return nil }
-        // The end of a body of unknown length is unknown, and what comes much later is asked for.
-        guard request.fields.contains(.range), case .arriving(let body) = response.body else {
-            return hit
-        }
-        guard case .partial(let first, _, _) = hit.form, first <= body.count + Self.nearbyBytes
-        else { return nil }
-        return hit
-    }
-
-    /// A range is waited for if it begins at most this far behind what has arrived.
-    private static let nearbyBytes: UInt64 = 1 << 20
 
     /// Whether the response goes on without the client: others read it or wait for it.
     var isWanted: Bool {
@@ -382,13 +292,18 @@ extension Exchange {
         origin.policy === environment.policy ? lookUp(at: origin) : forward()
     }
 
+    /// Another may store in place of what it stopped waiting for: it ends, or waits for a part.
+    private func endClaim() {
+        guard case .gaveUpRemotely(let hash, let stores) = collapsing.role else { return }
+        if stores { store?.endClaim(hash) }
+        collapsing.leave()
+    }
+
     /// The exchange ends, or stops waiting.
     func leaveFlight() {
         switch collapsing.role {
         case .none, .answered: break
-        case .gaveUpRemotely(let hash, let stores):
-            if stores { store?.endClaim(hash) }
-            collapsing.leave()
+        case .gaveUpRemotely: endClaim()
         case .followsRemotely(let place, let hash):
             collapsing.leave()
             environment.shared.mailboxes[place].post(.unfollow(asRemoteFollower, hash: hash))

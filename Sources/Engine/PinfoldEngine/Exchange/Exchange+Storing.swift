@@ -155,7 +155,8 @@ extension Exchange {
             after: hasDrained ? environment.loop.now - began : Self.storePatienceMilliseconds)
         guard upstream != nil else { return }
         environment.loop.setDeadline(self, after: nil)
-        if client?.isFlushed ?? true { upstream?.resume() }
+        // A client that reads what others read as well does not hold it up.
+        if serving.reader != nil || client?.isFlushed ?? true { upstream?.resume() }
     }
 
     private func openTicket(

@@ -108,6 +108,9 @@ package final class MemoryTier: Sendable {
     /// Flights under way.
     var flightCount: Int { parts.reduce(0) { $0 + $1.withLock { $0.flights.count } } }
 
+    /// Keys for whose responses others wait at one place.
+    var leaderCount: Int { parts.reduce(0) { $0 + $1.withLock { $0.leaders.count } } }
+
     /// Runs `body` under the lock of the key's shard. What it drops is freed afterwards, and room
     /// is made if it added something.
     func withShard<Result: Sendable>(

@@ -2,7 +2,7 @@
 ///
 /// The raw values are those of the HTTP core's `Method`, so that one converts by its raw value.
 public enum MetricMethod: UInt8, Sendable, CaseIterable {
-    case get, head, post, put, delete, connect, options, trace, patch
+    case get, head, post, put, delete, connect, options, trace, patch, query
     /// Any other method, and a request that ended before its method was known.
     case other
 
@@ -18,6 +18,7 @@ public enum MetricMethod: UInt8, Sendable, CaseIterable {
         case .options: "OPTIONS"
         case .trace: "TRACE"
         case .patch: "PATCH"
+        case .query: "QUERY"
         case .other: "other"
         }
     }

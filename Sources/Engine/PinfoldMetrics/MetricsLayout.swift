@@ -26,7 +26,7 @@ enum PinsetLayout {
 /// result and by reason.
 enum RouteLayout {
     /// Room for every `MetricMethod`, `CodeClass` and `CacheResult`.
-    static var methods: Int { 10 }
+    static var methods: Int { 11 }
     static var codes: Int { 6 }
     static var caches: Int { 8 }
 

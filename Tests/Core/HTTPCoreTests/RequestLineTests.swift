@@ -7,7 +7,8 @@ struct RequestLineTests {
 
     @Test(arguments: [
         ("GET", Method.get), ("HEAD", .head), ("POST", .post), ("PUT", .put), ("DELETE", .delete),
-        ("TRACE", .trace), ("PATCH", .patch), ("OPTIONS", .options), ("get", .other),
+        ("TRACE", .trace), ("PATCH", .patch), ("OPTIONS", .options), ("QUERY", .query),
+        ("get", .other), ("query", .other), ("QUERYX", .other),
         ("Get", .other), ("GETS", .other), ("GE", .other), ("PROPFIND", .other),
         ("M-SEARCH", .other),
         ("!#$%&'*+-.^_`|~09azAZ", .other), ("CONNECTS", .other), ("OPTION", .other), ("G", .other),

@@ -173,7 +173,7 @@ struct WorkerMetricsTests {
     }
 
     @Test func `labels of a dimension are distinct`() {
-        #expect(Set(MetricMethod.allCases.map { "\($0.label)" }).count == 10)
+        #expect(Set(MetricMethod.allCases.map { "\($0.label)" }).count == 11)
         #expect(Set(CodeClass.allCases.map { "\($0.label)" }).count == 6)
         #expect(Set(CacheResult.allCases.map { "\($0.label)" }).count == 8)
         #expect(Set(PinResult.allCases.map { "\($0.label)" }).count == 7)

@@ -77,7 +77,7 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
     case uriMiss
     /// Something is stored for the URI, but for other values of the fields that Vary nominates.
     case varyMiss
-    /// The method is not GET or HEAD.
+    /// The method is not GET, HEAD or QUERY.
     case method
     /// Something is stored for the URI and these values, but it was obtained under different trust
     /// or access rules.
@@ -87,7 +87,8 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
     /// The request has a field that may change the response and is not part of the key
     /// (`BypassFields`).
     case bypassField
-    /// The request has a body, which is not part of the key.
+    /// The request has content that is not part of the key: any but that of a QUERY, and that of a
+    /// QUERY without Content-Type, with Range or trailers, or with too much of it.
     case requestContent
     /// The key is too long.
     case keyTooLong

@@ -14,16 +14,34 @@ extension CacheDecision {
     ///
     /// Such a request is forwarded, and its response is not stored (`StoreDecision` gives the same
     /// reason). Only the request itself is examined; `bypass` and `keyTooLong` are determined by
-    /// the caller.
+    /// the caller. QUERY has conditions of its own (`reasonAgainstLookup(ofQuery:)`).
     @inlinable public static func reasonAgainstLookup(
         of request: borrowing RequestHead
     ) -> ForwardReason? {
         switch request.method {
         case .get, .head: break
-        case .post, .put, .delete, .connect, .options, .trace, .patch, .other: return .method
+        case .post, .put, .delete, .connect, .options, .trace, .patch, .query, .other:
+            return .method
         }
         guard case .none = request.framing else { return .requestContent }
         return request.wantsUpgrade ? .upgrade : nil
+    }
+
+    /// The most content, in bytes, that a QUERY may have to be looked up: it is collected first.
+    public static let maximumQueryBytes = 64 << 10
+
+    /// Why a QUERY is not looked up at all, as far as its head shows; `nil` if it is, once its
+    /// content is there. The meaning of content without a single Content-Type is unknown, and
+    /// ranges of the result are the origin's business.
+    public static func reasonAgainstLookup(
+        ofQuery request: borrowing RequestHead
+    ) -> ForwardReason? {
+        if request.wantsUpgrade { return .upgrade }
+        guard let type = request.fields.only(.contentType)?.value, !type.isEmpty,
+            !request.fields.contains(.range),
+            request.framing.length ?? 0 <= UInt64(maximumQueryBytes)
+        else { return .requestContent }
+        return nil
     }
 
     /// What to do if no usable stored response was found.
@@ -120,9 +138,13 @@ extension CacheDecision {
     ) -> CacheDecision {
         let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         let decision: CacheDecision
-        let reuse = Reuse(
+        var reuse = Reuse(
             of: stored, for: request.fields, requestDirectives: requestDirectives, now: now,
             acceptsAnyStored: acceptsAnyStored)
+        // In the background its content would be missing.
+        if case .query = request.method, reuse == .allowed(.whileRevalidating) {
+            reuse = .needsValidation(.stale)
+        }
         switch reuse {
         case .allowed(let stale):
             let age = stored.age(at: now)

@@ -49,6 +49,17 @@ public struct CacheKey: Sendable, Hashable {
     /// Whether the URI has a query.
     public var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
 
+    /// The key of the URI's QUERYs (draft-ietf-httpbis-safe-method-w-body), which are its variants
+    /// (`VaryKey.of(content:)`): the route's prefix with `query`. `self` is that of GET.
+    ///
+    /// It is a key of its own so that they neither are in the way of GET nor count as its variants,
+    /// and one for all contents so that one invalidation removes all of them.
+    public var ofQuery: CacheKey {
+        let start = uriStart
+        let route = start > 0 ? Array(bytes[..<(start - 1)]) + Array("-".utf8) : []
+        return CacheKey(bytes: route + Array("query:".utf8) + bytes[start...])
+    }
+
     /// Compares the URIs' bytes.
     public static func == (left: CacheKey, right: CacheKey) -> Bool {
         left.hash == right.hash && left.bytes == right.bytes

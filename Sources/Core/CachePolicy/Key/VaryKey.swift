@@ -6,7 +6,8 @@ import HTTPCore
 /// One sequence of bytes, in memory and in the database: a version byte, then for each name, once
 /// and in alphabetical order, its length (1 byte), its bytes in lower case, 1 or 0 for present or
 /// absent, and if present the value's length (2 bytes, high byte first) and bytes; for
-/// Authorization the value's SHA-256 instead. Empty if the response has no Vary: it then matches
+/// Authorization the value's SHA-256 instead. In that of the response to a QUERY, the first member
+/// is the request's content (`of(content:)`). Empty if the response has no Vary: it then matches
 /// every request.
 public struct VaryKey: Sendable, Hashable {
     /// The serialized form.

@@ -131,6 +131,9 @@ extension StoreDecision {
             if case .none = request.framing { return nil }
             return .requestContent
         case .post: return nil
+        case .query:
+            return CacheDecision.reasonAgainstLookup(ofQuery: request) == nil
+                ? nil : .requestContent
         case .head, .put, .delete, .connect, .options, .trace, .patch, .other: return .method
         }
     }

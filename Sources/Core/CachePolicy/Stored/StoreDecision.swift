@@ -73,7 +73,7 @@ public enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     case malformedCacheControl
     /// The body is known to be longer than the limit.
     case tooLarge
-    /// The request had a body, which is not part of the key.
+    /// The request had content that is not part of the key.
     case requestContent
     /// The key is too long.
     case keyTooLong

@@ -1,6 +1,8 @@
 /// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is `other`.
 public enum Method: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, connect, options, trace, patch
+    /// Safe, with content that says what is asked for (draft-ietf-httpbis-safe-method-w-body).
+    case query
     /// A token that is none of these; its bytes are at ``RequestHead/methodRange``.
     case other
 
@@ -9,7 +11,7 @@ public enum Method: UInt8, Sendable, CaseIterable {
     @inlinable
     public var isSafe: Bool {
         switch self {
-        case .get, .head, .options, .trace: true
+        case .get, .head, .options, .trace, .query: true
         case .post, .put, .delete, .connect, .patch, .other: false
         }
     }
@@ -19,7 +21,7 @@ public enum Method: UInt8, Sendable, CaseIterable {
     @inlinable
     public var isIdempotent: Bool {
         switch self {
-        case .get, .head, .options, .trace, .put, .delete: true
+        case .get, .head, .options, .trace, .put, .delete, .query: true
         case .post, .connect, .patch, .other: false
         }
     }
@@ -36,6 +38,7 @@ public enum Method: UInt8, Sendable, CaseIterable {
         case .options: "OPTIONS"
         case .trace: "TRACE"
         case .patch: "PATCH"
+        case .query: "QUERY"
         case .other: ""
         }
     }

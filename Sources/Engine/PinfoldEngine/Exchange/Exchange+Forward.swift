@@ -54,7 +54,8 @@ extension Exchange {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
         let upstream = filtered(upstream)
         let event = State.Event.connected(
-            upstream, wasReused: upstream.wasReused, sendsGathered: upload.gathered != nil)
+            upstream, wasReused: upstream.wasReused,
+            sendsGathered: upload.gathered.map { !$0.isKept } ?? false)
         guard goesOn(after: event) else { return }
         report.connected(to: upstream.endpoint)
         debug(

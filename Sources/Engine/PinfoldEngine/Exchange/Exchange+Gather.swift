@@ -65,22 +65,25 @@ extension Exchange {
         // Runs later, when the object may be in use for another exchange.
         let id = report.id
         environment.loop.afterTurn { [self] in
-            if report.id == id, case .gathering = state.step { forward() }
+            if report.id == id, case .gathering = state.step { contentIsGathered() }
         }
         return false
     }
 
     /// Counts input that the client may never finish. Returns false if there is no memory for it;
     /// the request has then been answered.
-    private func holds(_ gathered: GatheredContent) -> Bool {
+    func holds(_ gathered: GatheredContent) -> Bool {
         environment.hold(gathered, bytes: gathered.content.capacity)
         return gathered.unfinishedBytes > 0
     }
 
     /// Sends the collected content after the head.
     func sendGathered(on upstream: any UpstreamStream) {
-        guard upload.gathered != nil, let gathered = upload.takeGathered() else { return }
-        environment.release(gathered)
+        guard upload.gathered != nil, let gathered = upload.gathered else { return }
+        if !gathered.isKept {
+            _ = upload.takeGathered()
+            environment.release(gathered)
+        }
         guard gathered.count > 0 else { return }
         upstream.send(gathered.content.readable, owner: gathered.content)
     }

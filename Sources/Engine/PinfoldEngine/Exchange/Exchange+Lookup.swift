@@ -9,6 +9,7 @@ extension Exchange {
     /// `origin` is the exchange's own, passed by its owner.
     func lookUp(at origin: Origin) {
         if let reason = CacheDecision.reasonAgainstLookup(of: request) {
+            if case .query = request.method { return gatherForKey(at: origin) }
             if !request.isSafe { makeKey(origin) }
             return missed(reason)
         }
@@ -33,19 +34,19 @@ extension Exchange {
     }
 
     @inline(__always)
-    private func found(_ response: CachedResponse, _ view: CacheKeyView, _ origin: Origin) {
+    func found(_ response: CachedResponse, _ view: CacheKeyView, _ origin: Origin) {
         metrics.add(.cacheMemoryHits)
         answer(from: response, view, origin)
     }
 
     /// No response in memory can be used: asks the disk tier, or forwards.
-    private func lookUpOnDisk(
+    func lookUpOnDisk(
         _ view: CacheKeyView, beside responses: [CachedResponse]
     ) {
         guard let store else { return missed(.bypass) }
         caching.identify(by: CacheKey(view))
         let onDisk = store.levelVariants(view) { names in
-            withRequestHead { VaryKey(names: names, for: request, in: $0) }
+            withRequestHead { VaryKey(names: names, for: request, in: $0) }.map(variant)
         }
         if case .candidates(let variants) = onDisk, register() {
             load(view, variants, from: store)
@@ -105,7 +106,7 @@ extension Exchange {
 
     /// `scheme://host:port/path?query`, valid until the next one is written.
     @inline(__always)
-    private func writeKey(_ origin: Origin) -> CacheKeyView? {
+    func writeKey(_ origin: Origin) -> CacheKeyView? {
         let path = requestHead.octets.extracting(request.path.indices)
         return origin.keyStart.key(path: path, into: environment.keyMemory)
     }
@@ -121,11 +122,12 @@ extension Exchange {
     func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
         guard response.policy == origin.fingerprint else { return false }
         if response.varyKey.isEmpty { return true }
-        return withRequestHead { response.varyKey.matches(request, in: $0) }
+        if withRequestHead({ response.varyKey.matches(request, in: $0) }) { return true }
+        return request.method == .query && answersQuery(response)
     }
 
     /// The most recent of those that match (RFC 9111 §4.1).
-    private func select(from responses: [CachedResponse], _ origin: Origin) -> CachedResponse? {
+    func select(from responses: [CachedResponse], _ origin: Origin) -> CachedResponse? {
         responses.filter { answers($0, origin) }.max { $0.metadata.date < $1.metadata.date }
     }
 

@@ -108,7 +108,7 @@ extension Exchange {
     /// Sends 100 (Continue) to a client that waits for it (RFC 9110, section 10.1.1). Otherwise
     /// that would be up to the server, but the server does not see the request before the content
     /// is complete.
-    private func askForContent() {
+    func askForContent() {
         guard request.expectsContinue, intake.replayable == nil, let client,
             client.takesInterimResponses
         else { return }

@@ -75,7 +75,7 @@ extension Exchange {
             if case .contentEnd(let trailers) = particulars {
                 upload.gathered?.trailers = trailers
             }
-            forward()
+            contentIsGathered()
         case .serveConfirmed: serveConfirmed()
         case .read: serving.reader?.proceed()
         case .resume:

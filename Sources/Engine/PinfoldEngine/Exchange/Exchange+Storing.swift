@@ -71,7 +71,8 @@ extension Exchange {
                     storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
                     options: cacheOptions)
             else { return false }
-            return openTicket(store, key, storable.vary, head, metadata, origin.fingerprint)
+            return openTicket(
+                store, key, variant(storable.vary), head, metadata, origin.fingerprint)
         }
     }
 
@@ -90,7 +91,7 @@ extension Exchange {
     func beginStoreFlight() {
         if storing.flight != nil { endStoreFlight() }
         switch request.method {
-        case .get, .post: break
+        case .get, .post, .query: break
         case .head, .put, .delete, .connect, .options, .trace, .patch, .other: return
         }
         guard let key = caching.key, let store else { return }
@@ -243,7 +244,7 @@ extension Exchange {
         guard let key = caching.key, let store = environment.shared.store,
             request.method != .connect
         else { return }
-        for route in CacheRoute.all { key.along(route).withView { store.invalidate($0) } }
+        invalidate(key, in: store)
         environment.metrics.add(.cacheInvalidations)
     }
 
@@ -252,13 +253,21 @@ extension Exchange {
         guard !request.isSafe, let key = caching.key, let store = environment.shared.store
         else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
-            for route in CacheRoute.all {
-                outdated.along(route).withView { store.invalidate($0, except: storing.flight) }
-            }
+            invalidate(outdated, in: store)
             environment.metrics.add(.cacheInvalidations)
         }
         // Once is enough; nothing else is stored under this key.
         caching.forgetKey()
+    }
+
+    /// Invalidates what is stored for a URI, on all routes: what answers GET and HEAD, and what
+    /// answers QUERY.
+    private func invalidate(_ key: CacheKey, in store: CacheStore) {
+        for route in CacheRoute.all {
+            let key = key.along(route)
+            key.withView { store.invalidate($0, except: storing.flight) }
+            key.ofQuery.withView { store.invalidate($0) }
+        }
     }
 }
 

@@ -120,7 +120,8 @@ extension Exchange {
             let result = freshened.head.withUnsafeBytes { head in
                 Result { () throws(StoreRefusalReason) in
                     try store.update(
-                        stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
+                        stored, vary: variant(freshened.vary), head: head,
+                        metadata: freshened.metadata,
                         policy: origin?.fingerprint ?? 0)
                 }
             }

@@ -7,7 +7,8 @@ import PinfoldMetrics
 ///
 /// The phases are in the files next to this one, in the order in which a request passes through
 /// them: `Exchange+Route` (finding the origin, and whether it may be contacted),
-/// `Exchange+Rewriting` (applying the route's rules to the request), `Exchange+Lookup` (the cache),
+/// `Exchange+Rewriting` (applying the route's rules to the request), `Exchange+Lookup` and
+/// `Exchange+Query` (the cache),
 /// `Exchange+Collapse` (waiting for the response to an identical request), `Exchange+Gather`
 /// (collecting content that arrives slowly), `Exchange+Forward` (the connection, the request's
 /// body), `Exchange+Retry` (sending the request again), `Exchange+Response` (the server's

@@ -1,3 +1,4 @@
+import CachePolicy
 import EventLoop
 import HTTPCore
 
@@ -11,6 +12,10 @@ final class GatheredContent: UnfinishedInput {
     private let buffers: BufferPool
     /// The trailers, once the content is complete.
     var trailers: TrailerSection?
+    /// Whether it is kept after it has been sent: all of it is to be part of the cache key.
+    var isKept = false
+    /// What it is in the key, once all of it is there.
+    var digest: ContentDigest?
     let account: ClientAccount?
     var unfinishedBytes = 0
     var stalledSince: Int64 = 0

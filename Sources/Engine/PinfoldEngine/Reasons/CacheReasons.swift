@@ -24,7 +24,7 @@ extension NotStoredReason {
 
     private var texts: (meaning: String, remedy: String) {
         switch self {
-        case .method: ("the request's method is not GET", "")
+        case .method: ("the request's method is neither GET nor QUERY", "")
         case .requestNoStore: ("the request had `no-store`", "Correct the client.")
         case .responseNoStore: ("the response has `no-store`", "Change the server's field.")
         case .responsePrivate: ("the response has `private`", "Change the server's field.")
@@ -77,7 +77,7 @@ extension NotStoredReason {
                 "the request had one of the fields of `cache.bypassFields`",
                 "Add the field to the entry's `cache: { key: […] }` if it selects the response."
             )
-        case .requestContent: ("the request had a body, which is not part of the key", "")
+        case .requestContent: ("the request had content that is not part of the key", "")
         case .keyTooLong: ("the URL is too long for a key", "")
         case .disabled:
             (
@@ -121,7 +121,7 @@ extension ForwardReason {
                 "the stored responses are for other values of the fields that Vary names",
                 "Have the server name fewer fields in Vary."
             )
-        case .method: ("the method is neither GET nor HEAD", "")
+        case .method: ("the method is neither GET, HEAD nor QUERY", "")
         case .bypass:
             (
                 "the cache is disabled, for this host or altogether",
@@ -137,7 +137,7 @@ extension ForwardReason {
                 "the request has one of the fields of `cache.bypassFields`",
                 "Add the field to the entry's `cache: { key: […] }` if it selects the response."
             )
-        case .requestContent: ("the request has a body, which is not part of the key", "")
+        case .requestContent: ("the request has content that is not part of the key", "")
         case .keyTooLong: ("the URL is too long for a key", "")
         case .upgrade: ("the request asks to switch protocols", "")
         case .requestNoCache: ("the request has `no-cache`", "Correct the client.")

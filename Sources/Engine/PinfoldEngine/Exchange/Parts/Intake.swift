@@ -72,6 +72,9 @@ extension Exchange {
             replayable = buffer.start..<(buffer.start + Int(length))
         }
 
+        /// All of the content is collected elsewhere, and sent from there.
+        mutating func gatherContent() { replayable = nil }
+
         mutating func received(_ count: Int) { receivedBytes += UInt64(count) }
 
         mutating func contentEnded() { contentHasEnded = true }

@@ -54,6 +54,7 @@ extension ExchangeState {
             case .respond: step = .finishing
             case .serve: step = .serving
             case .open: step = .opening
+            case .lookUp: return Self.illegal
             }
             return Reaction()
         // Checks again whether it may connect.
@@ -62,6 +63,9 @@ extension ExchangeState {
             case .gather: return Reaction()
             case .connect:
                 step = .connecting
+                return Reaction()
+            case .lookUp:
+                step = .routing
                 return Reaction()
             case .load, .follow, .respond, .serve, .open: return Self.illegal
             }

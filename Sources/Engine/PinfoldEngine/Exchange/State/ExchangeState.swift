@@ -13,7 +13,8 @@
 ///        ├──► serving (from the disk) ──────────┴──────────────────► finishing ──► ended
 ///        └──► opening (CONNECT) ──► tunnelling ──────────────────────────────────►   ▲
 ///
-/// In any state, a client that goes away leads to the end. A failure before a head was sent leads
+/// A QUERY is routed again once its content, which is part of its cache key, is gathered. In any
+/// state, a client that goes away leads to the end. A failure before a head was sent leads
 /// back to routing, to try again or to reply; after that, it cuts the response off.
 ///
 /// `Upstream` is what carries the request: a stream, or a stand-in in a test.
@@ -73,6 +74,8 @@ struct ExchangeState<Upstream> {
         case follow
         /// Collect the request's content first.
         case gather
+        /// Look it up, now that the content is there or is too much for the key.
+        case lookUp
         /// Request a connection.
         case connect
         /// Send a complete response: the gateway's own, or a stored one.

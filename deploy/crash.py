@@ -19,7 +19,7 @@ by then, or what was stored may be gone (on a full disk, or with a damaged log).
          rest during the storm, and emptied again. Everything is served right all the time, and
          stored again when the disk tier is back, which takes a minute: many gateways wait at once.
 
-The status is 1 if anything was wrong. The choices follow from the seed, the moments do not.
+The status is 1 if anything was wrong, or if nothing that was stored before was served. The choices follow from the seed, the moments do not.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def sweep_after_kill(
     client: Client, undone: dict[int, list[tuple[float, int]]], killed: float
 ) -> None:
     """Looks at everything in the cache, and notes which late invalidations are undone."""
-    client.sweep()
+    client.tally.survived += client.sweep()
     for number, late in undone.items():
         with contextlib.suppress(Cut):
             client.last_generation = late[-1][1]
@@ -244,7 +244,8 @@ def lose_power_once(
         open_disk(other, found, f"power {run}", may_refuse=anywhere)
         client = Client(other, past, found, chooser.randrange(1 << 30), may_break=anywhere)
         with contextlib.closing(client):
-            client.sweep()
+            survived = client.sweep()
+            found.survived = 0 if anywhere else survived
             # It also stores upon it.
             for number in range(objects.count):
                 with contextlib.suppress(Cut):
@@ -385,6 +386,8 @@ def report(kind: str, runs: int, tally: Tally) -> None:
     text = (f"{kind}: {runs} runs, {tally.checked:,} requests checked, {tally.served:,} served "
             f"from the cache, {len(tally.wrong)} wrong; cut off: {tally.cut} as the object had "
             f"changed, {tally.broken} as what was stored was gone")
+    if kind != "full":
+        text += f"; {tally.survived:,} of them had survived"
     if kind == "kill":
         text += f"; {len(tally.undone)} late invalidations undone"
         if tally.undone:
@@ -422,6 +425,8 @@ def main() -> int:
             KINDS[kind](Bench(folder, arguments.seed, arguments.quick), runs, tally)
             report(kind, runs, tally)
             is_wrong = is_wrong or bool(tally.wrong) or tally.served == 0
+            # Otherwise there was nothing that could have been wrong.
+            is_wrong = is_wrong or (kind != "full" and tally.survived == 0)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 1 if is_wrong else 0

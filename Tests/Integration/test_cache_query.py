@@ -127,6 +127,32 @@ def test_unsafe_methods_invalidate_the_results(through, method, target):
         assert not hit(query(running, url, body))
 
 
+def test_a_result_that_an_unsafe_method_overtakes_is_not_stored(through):
+    content = Answers()
+    asked, release = threading.Event(), threading.Event()
+
+    def script(seen: Request) -> bytes:
+        data = content(seen)
+        if content.number == 1:
+            asked.set()
+            release.wait(20)
+        return data
+
+    there = through.origin(script)
+    running = through.gateway()
+    url = there.url("/")
+    made = request(url, method="QUERY", body=b"q", Content_Type=JSON)
+    with running.wire() as wire:
+        wire.send(made)
+        assert asked.wait(20)
+        running.ask(request(url, method="POST", body=b"", Connection="close"))
+        release.set()
+        assert wire.read().body == b"QUERY 1 q"
+    after = query(running, url)
+    assert not hit(after) and after.body == b"QUERY 3 q"
+    assert hit(query(running, url))
+
+
 @pytest.mark.ways("forward")
 def test_a_query_invalidates_nothing_and_is_not_stored_under_its_content_location(through):
     there = through.origin(Answers(FRESH, "Content-Location: /result"))

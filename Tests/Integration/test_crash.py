@@ -23,6 +23,8 @@ def test_nothing_wrong_is_served_after_crashes(tmp_path):
     assert [kind for kind, _, _ in lines] == ["kill", "power", "full"], done.stdout
     for kind, checked, served in lines:
         assert int(checked.replace(",", "")) > int(served.replace(",", "")) > 0, kind
+    survived = re.findall(r"([\d,]+) of them had survived", done.stdout)
+    assert len(survived) == 2 and "0" not in survived, done.stdout
 
 
 def test_full_says_that_it_needs_root(tmp_path):

@@ -26,6 +26,8 @@ class Tally:
 
     checked: int = 0
     served: int = 0
+    # Of these, what was stored before a crash.
+    survived: int = 0
     # Responses that broke off because their object had changed at the origin meanwhile.
     cut: int = 0
     # Others that broke off, where something stored may be gone: never passed off as whole.
@@ -39,6 +41,7 @@ class Tally:
         with self.lock:
             self.checked += other.checked
             self.served += other.served
+            self.survived += other.survived
             self.cut += other.cut
             self.broken += other.broken
             self.undone += other.undone

@@ -8,8 +8,7 @@ public struct PartRequest: Sendable, Equatable {
     public enum Answer: Sendable, Equatable {
         /// A 206 whose content begins at `first`.
         case part
-        /// A 200 of the same representation, of which the bytes before `first` are there already or
-        /// not wanted.
+        /// A 200 of the same representation, whose content begins before `first`.
         case whole
         /// The representation has changed or is gone: what is stored of it is outdated.
         case changed

@@ -32,7 +32,7 @@ extension Exchange {
             goesOn(
                 after: .begin(.init(hasContent: false, isIdempotent: true, hasClient: false)))
         else { return false }
-        intake.begin(onBehalfOf: other.peer)
+        intake.begin(onBehalfOf: other)
         report.begin(environment.nextExchangeID(), at: Clock.monotonicMicroseconds())
         if let origin = other.origin { forwarding.go(to: origin) }
         let decision = withRequestHead {

@@ -17,6 +17,9 @@ import HTTPCore
 // Of the exchanges that proceed alone because the response makes no progress, one may store its own
 // response.
 //
+// With a cookie unlike the first one's, it waits for an exchange with the same cookies, unless the
+// response is known to be one for all (`Exchange+Groups`).
+//
 // An exchange waits for one response. If that does not help it (another variant, not storable,
 // immediately stale), it is sent to the origin, and for a while the key's next misses are as well,
 // so that responses that cannot be shared are not requested one after the other.

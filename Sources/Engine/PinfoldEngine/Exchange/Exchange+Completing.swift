@@ -4,8 +4,8 @@ import EventLoop
 import HTTPCore
 
 // A response that breaks off while it is stored is completed, once, by another exchange without a
-// client, which asks for the rest (RFC 9111 §3.4). Those who read what is stored notice nothing but
-// a pause.
+// client, which asks for the rest (RFC 9111 §3.4): for its client, for others that read it, and for
+// the cache, if that is being filled. Those who read what is stored notice nothing but a pause.
 extension Exchange {
     /// Has the response completed by another exchange. Returns false if that is not possible, or
     /// nobody would have anything of it.
@@ -47,6 +47,8 @@ extension Exchange {
     /// Goes on with what the other exchange stores, and for those who wait for it.
     private func takeOver(from other: Exchange) {
         storing = other.storing.handOver()
+        // It counts for the client: there is no end of responses that break off.
+        if let account = other.forwarding.takeAccount() { forwarding.count(for: account) }
         guard case .leads(let hash) = other.collapsing.role else { return }
         collapsing = other.collapsing.handOver()
         environment.flights.replace(other, by: self, hash: hash)

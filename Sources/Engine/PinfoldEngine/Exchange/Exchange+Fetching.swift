@@ -138,7 +138,7 @@ extension Exchange {
             goesOn(
                 after: .begin(.init(hasContent: false, isIdempotent: true, hasClient: false)))
         else { return false }
-        intake.begin(onBehalfOf: other.peer)
+        intake.begin(onBehalfOf: other)
         report.begin(environment.nextExchangeID(), at: Clock.monotonicMicroseconds())
         forwarding.go(to: origin)
         forwarding.ask(for: substitute)
@@ -174,8 +174,15 @@ extension Exchange {
             store.abandonRun(run)
             return false
         }
-        // A server that sends the whole instead sends what precedes the run as well.
-        let range = storable.part.map { $0.first..<($0.last + 1) } ?? 0..<complete
+        var range = part.first..<complete
+        if let received = storable.part {
+            range = received.first..<(received.last + 1)
+        } else if complete <= cacheOptions.maximumObjectBytes {
+            // The server sends what precedes the part as well.
+            range = 0..<complete
+        } else {
+            forwarding.skip(part.first)
+        }
         storing.open(
             store.beginParts(
                 parts, of: key, range: range, run: run, times: stored.metadata.times,

@@ -57,12 +57,12 @@ final class FillingLimits: Sendable {
 extension Exchange {
     /// The client leaves: whether its response is received to the end for the cache.
     func fills() -> Bool {
+        let network = clientNetwork ?? intake.causingNetwork
         guard case .responding = state.step, storing.ticket != nil, storing.filling == nil,
             origin?.caching.fill == .always, !environment.isDraining,
-            environment.shared.fillings.begin(for: clientNetwork)
+            environment.shared.fillings.begin(for: network)
         else { return false }
-        storing.fill(
-            CacheFilling(network: clientNetwork, began: environment.loop.now))
+        storing.fill(CacheFilling(network: network, began: environment.loop.now))
         environment.metrics.adjust(.cacheFills, by: 1)
         return true
     }

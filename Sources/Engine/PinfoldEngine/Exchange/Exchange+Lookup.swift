@@ -112,7 +112,8 @@ extension Exchange {
     }
 
     func makeKey(_ origin: Origin) {
-        caching.identify(by: writeKey(origin).map { CacheKey($0) })
+        let key = writeKey(origin).map { CacheKey($0) }
+        caching.identify(by: request.method == .query ? key?.ofQuery : key)
     }
 
     // MARK: The decision

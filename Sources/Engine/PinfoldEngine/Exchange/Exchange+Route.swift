@@ -143,7 +143,7 @@ extension Exchange {
     }
 
     /// Whether requests are forwarded for others; otherwise they are this program's own.
-    var isIntermediary: Bool { ingress?.isIntermediary ?? true }
+    var isIntermediary: Bool { ingress?.isIntermediary ?? !intake.isOwn }
 
     /// If this gateway's name occurs more often than this in Via, it is a loop, not a chain.
     private static let passesAllowed = 10

@@ -122,7 +122,7 @@ extension Exchange {
         /// Something else is asked for.
         mutating func ask(for substitute: SubstituteRequest) { self.substitute = substitute }
 
-        /// The response begins with bytes that are there already.
+        /// The response begins with bytes that are there already, or not wanted.
         mutating func skip(_ count: UInt64) { substitute?.known = count }
 
         /// Whether some of the content that arrives is there already.

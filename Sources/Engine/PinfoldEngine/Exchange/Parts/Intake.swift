@@ -8,6 +8,8 @@ extension Exchange {
         package private(set) var peer: Endpoint?
         /// The client whose request caused this background exchange.
         private(set) var onBehalfOf: Endpoint?
+        /// Whether that client is this program itself.
+        private(set) var isOwn = false
         /// Whether the client may be served.
         private(set) var isServed = false
         /// Contains the head, and perhaps content after it.
@@ -39,7 +41,13 @@ extension Exchange {
         }
 
         /// A request of the gateway's own, which another client's request has caused, begins.
-        mutating func begin(onBehalfOf peer: Endpoint?) { onBehalfOf = peer }
+        mutating func begin(onBehalfOf other: Exchange) {
+            onBehalfOf = other.peer ?? other.intake.onBehalfOf
+            isOwn = !other.isIntermediary
+        }
+
+        /// The network of the client that has caused a request of the gateway's own.
+        var causingNetwork: IPNetwork? { onBehalfOf.map { IPNetwork(client: $0.address) } }
 
         /// A part of a head has arrived that cannot be parsed.
         mutating func refuse(wantsJSON: Bool) { refusedWantsJSON = wantsJSON }

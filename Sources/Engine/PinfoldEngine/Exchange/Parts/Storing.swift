@@ -30,6 +30,8 @@ extension Exchange {
 
         /// Another exchange goes on with it.
         mutating func handOver() -> Storing {
+            // Whoever ends a pause knows this exchange only.
+            pausedAt = nil
             defer { self = Storing() }
             return self
         }

@@ -182,6 +182,8 @@ public final class ChunkBytes: @unchecked Sendable {
     private(set) var count = 0
     /// Whether a level has written it, so that it can be read there.
     let isWritten = Atomic<Bool>(false)
+    /// Whether the disk did not take it: there is no room, or its body was given up.
+    let isDropped = Atomic<Bool>(false)
 
     /// `nil` if there is no memory.
     package init?(capacity: Int) {

@@ -61,10 +61,15 @@ final class DiskStream: LevelStream {
 
     private func send() throws(StoreRefusalReason) {
         guard let chunk else { return }
+        noteWritten()
+        // Otherwise what arrives would be kept until the end, for nothing.
+        if let first = unwritten.first, first.isDropped.load(ordering: .acquiring) {
+            abandon()
+            throw .noRoom
+        }
         let operation = DiskOperation.chunk(
             body: id, index: nextIndex, chunk, reserved: chunk.capacity)
         guard tier.queue.append(operation, epoch: epoch) else { throw giveUp() }
-        noteWritten()
         unwritten.append(chunk)
         self.chunk = nil
         nextIndex += 1

@@ -85,13 +85,16 @@ final class RowWriter {
         case .chunk(let body, let index, let data, let reserved):
             batch.reserved += reserved
             // The body was given up in the meantime: nothing more of it is written.
-            guard receiving.contains(body) else { return }
+            guard receiving.contains(body) else {
+                return data.isDropped.store(true, ordering: .releasing)
+            }
             if hasRoom {
                 try connection.insert(chunk: index, of: body, data: data.bytes)
                 batch.chunks.append(data)
             } else {
                 try drop(body, connection)
                 abandoned.insert(body)
+                data.isDropped.store(true, ordering: .releasing)
             }
         case .dropBody(let body): try drop(body, connection)
         case .remove(let removals):

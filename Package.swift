@@ -18,17 +18,20 @@ let strict: [SwiftSetting] = [
 ]
 
 /// What each folder of `Sources` may import besides the standard library and `Synchronization`:
-/// modules of this package that stand above it, and products of others. A folder is a module, or one
-/// within a module; that may then import less, or what the rest of the module may not. Nothing else
-/// says so: the targets below are made of it, and tests hold the files and the page on the
+/// modules of this package that stand above it, and products of others. A folder is a module, or
+/// one within a module; that may then import less, or what the rest of the module may not. Nothing
+/// else says so: the targets below are made of it, and tests hold the files and the page on the
 /// architecture to it.
 let imports: KeyValuePairs<String, Set<String>> = [
     // Core: decisions as values. No system calls, no clock, no threads.
     "Core/HTTPCore": [],
+    "Core/HTTP2": ["HTTPCore"],
     "Core/ContentCoding": ["CBrotli", "CZlib", "HTTPCore"],
     "Core/CachePolicy": ["COpenSSL", "HTTPCore"],
     "Core/Trust": ["HTTPCore"],
-    "Core/PinfoldConfiguration": ["HTTPCore", "Trust"],
+    "Core/AccessPolicy": ["HTTPCore", "Trust"],
+    "Core/Authentication": ["COpenSSL", "HTTPCore", "Trust"],
+    "Core/PinfoldConfiguration": ["HTTPCore", "Trust", "AccessPolicy", "Authentication"],
     "Core/Documents": ["CExpat", "HTTPCore"],
     "Core/Transformation": [
         "HTTPCore", "ContentCoding", "CachePolicy", "PinfoldConfiguration", "Documents",
@@ -40,6 +43,9 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Platform/Locking": ["CLinux"],
     "Platform/Threads": ["CLinux", "Locking"],
     "Platform/Files": ["CLinux"],
+    "Platform/PasswordChecks": [
+        "CArgon2", "CCrypt", "HTTPCore", "Authentication", "Clocks", "Locking", "Threads",
+    ],
     "Platform/EventLoop": ["CLinux", "HTTPCore", "Clocks", "Locking"],
     "Platform/ImageCodecs": ["CImages"],
     "Platform/PinfoldTLS": [
@@ -55,9 +61,11 @@ let imports: KeyValuePairs<String, Set<String>> = [
     // Engine: what carries an exchange out, for the gateway and the library.
     "Engine/PinfoldMetrics": ["HTTPCore"],
     "Engine/PinfoldEngine": [
-        "CLinux", "HTTPCore", "ContentCoding", "CachePolicy", "Trust", "PinfoldConfiguration",
-        "Documents", "Transformation", "Activity", "Clocks", "Locking", "EventLoop", "PinfoldTLS",
-        "CacheStore", "PinfoldResolver", "PinfoldMetrics", "Logging", "RawStructuredFieldValues",
+        "CLinux", "HTTPCore", "HTTP2", "ContentCoding", "CachePolicy", "Trust", "AccessPolicy",
+        "Authentication", "PinfoldConfiguration", "Documents", "Transformation", "Activity",
+        "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "PinfoldMetrics", "Logging",
+        "RawStructuredFieldValues",
     ],
     // Client: the library.
     "Client/PinfoldClient": [
@@ -89,25 +97,28 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
     ],
     "Gateway/Gateway": [
-        "CLinux", "HTTPCore", "ContentCoding", "CachePolicy", "Trust", "PinfoldConfiguration",
-        "Documents", "Activity", "Clocks", "Locking", "Threads", "Files", "EventLoop",
-        "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
-        "PinReporting", "Logging",
+        "CLinux", "HTTPCore", "HTTP2", "ContentCoding", "CachePolicy", "Trust",
+        "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
+        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
+        "PinfoldEngine", "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
-        "CLinux", "CYAML", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "JSONSchema",
-        "Clocks", "Files", "PinfoldTLS",
+        "CLinux", "CYAML", "HTTPCore", "Trust", "AccessPolicy", "Authentication",
+        "PinfoldConfiguration",
+        "Documents", "JSONSchema", "Clocks", "Files", "PinfoldTLS",
     ],
     "Gateway/Gateway/Process": [
-        "CLinux", "HTTPCore", "CachePolicy", "Trust", "PinfoldConfiguration", "JSONSchema",
-        "Activity", "Clocks", "Locking", "Threads", "EventLoop", "PinfoldTLS", "CacheStore",
+        "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
+        "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "PasswordChecks", "EventLoop",
+        "PinfoldTLS", "CacheStore",
         "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinReporting", "Logging",
     ],
     // CommandLine: the program.
     "CommandLine/pinfold": [
-        "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "Transformation",
-        "JSONSchema", "Clocks", "Locking", "Files", "PinfoldTLS", "PinfoldEngine",
-        "PinfoldClient", "Imaging", "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
+        "CLinux", "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents",
+        "Transformation", "JSONSchema", "Clocks", "Locking", "Files", "PasswordChecks",
+        "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging", "PinReporting", "Gateway",
+        "ArgumentParser", "HTTPTypes",
     ],
 ]
 
@@ -124,9 +135,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "PinfoldEngine", "Gateway", "Logging",
     ],
     "Support/FuzzTargets": [
-        "COpenSSL", "HTTPCore", "ContentCoding", "Trust", "PinfoldConfiguration", "Documents",
-        "Transformation", "JSONSchema", "ImageCodecs", "PinfoldTLS", "PinfoldResolver",
-        "PinfoldClient", "Gateway",
+        "COpenSSL", "HTTPCore", "HTTP2", "ContentCoding", "Trust", "AccessPolicy",
+        "Authentication", "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema",
+        "ImageCodecs", "PinfoldTLS", "PinfoldResolver", "PinfoldClient", "Gateway",
     ],
     "Support/ImageTestWorker": ["CLinux", "Imaging"],
     "Support/StoreBench": ["CLinux", "CacheTestSupport", "Clocks", "CacheStore"],
@@ -136,11 +147,16 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Core/AddressingTests": ["HTTPCore"],
     "Core/ClientSharesTests": ["HTTPCore"],
     "Core/HTTPCoreTests": ["HTTPCore", "TestSupport"],
+    "Core/HTTP2Tests": ["HTTPCore", "TestSupport", "HTTP2"],
     "Core/ContentCodingTests": ["ContentCoding"],
     "Core/CachePolicyTests": ["HTTPCore", "CachePolicy"],
     "Core/CertificateProfileTests": ["Trust"],
     "Core/PinningTests": ["HTTPCore", "Trust"],
     "Core/TLSWireTests": ["Trust"],
+    "Core/AccessPolicyTests": ["HTTPCore", "AccessPolicy"],
+    "Core/AuthenticationTests": [
+        "COpenSSL", "HTTPCore", "TestSupport", "Trust", "Authentication",
+    ],
     "Core/ConfigurationTests": ["HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration"],
     "Core/DocumentsTests": ["TestSupport", "Documents"],
     "Core/TransformationTests": [
@@ -153,6 +169,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Platform/ClocksTests": ["CLinux", "Clocks"],
     "Platform/LockingTests": ["CLinux", "Clocks", "Locking", "Threads"],
     "Platform/ThreadsTests": ["CLinux", "Locking", "Threads"],
+    "Platform/PasswordChecksTests": [
+        "CLinux", "HTTPCore", "Authentication", "Locking", "PasswordChecks",
+    ],
     "Platform/FilesTests": ["CLinux", "TestSupport", "Files"],
     "Platform/EventLoopTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "Threads", "EventLoop",
@@ -172,10 +191,11 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Engine/MetricsTests": ["TestSupport", "PinfoldMetrics"],
     "Engine/EngineTests": [
-        "CLinux", "COpenSSL", "HTTPCore", "TestSupport", "EngineTestSupport", "CachePolicy",
-        "Trust", "PinfoldConfiguration", "Transformation", "JSONSchema", "Activity", "Clocks",
-        "Threads", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
-        "PinfoldEngine", "Logging", "RawStructuredFieldValues",
+        "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "TestSupport", "EngineTestSupport",
+        "CachePolicy", "Trust", "AccessPolicy", "Authentication", "PinfoldConfiguration",
+        "Transformation", "JSONSchema", "Activity", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
+        "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Logging",
+        "RawStructuredFieldValues",
     ],
     "Client/RetriesTests": ["PinfoldClient"],
     "Client/SerializationTests": [
@@ -203,8 +223,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "Locking", "Threads", "ImageCodecs", "Imaging",
     ],
     "Gateway/ConfigurationFileTests": [
-        "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "Clocks", "PinfoldTLS",
-        "Gateway",
+        "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "PinfoldConfiguration", "Clocks",
+        "PinfoldTLS", "Gateway",
     ],
     "Gateway/AdminTests": ["HTTPCore", "ContentCoding", "Locking", "PinfoldMetrics", "Gateway"],
     "Gateway/GatewayTests": [
@@ -261,6 +281,8 @@ let libraries: [Target] = [
     system("CPublicSuffix", pkgConfig: "libpsl", "libpsl-dev"),
     system("CInternationalNames", pkgConfig: "libidn2", "libidn2-dev"),
     system("CExpat", pkgConfig: "expat", "libexpat1-dev"),
+    system("CCrypt", pkgConfig: "libcrypt", "libcrypt-dev"),
+    system("CArgon2", pkgConfig: "libargon2", "libargon2-dev"),
     system("CYAML", pkgConfig: "yaml-0.1", "libyaml-dev"),
     system("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     system("CBrotli", pkgConfig: "libbrotlienc", "libbrotli-dev"),

@@ -8,9 +8,11 @@ build_packages=(
     ca-certificates
     curl
     g++
+    libargon2-dev
     libavif-dev
     libbrotli-dev
     libc-ares-dev
+    libcrypt-dev
     libexpat1-dev
     libidn2-dev
     libjpeg62-turbo-dev
@@ -35,6 +37,7 @@ test_packages=(
     git
     json-schema-test-suite
     libnss3-tools
+    nghttp2-client
     nginx
     node-undici
     procps

@@ -35,12 +35,19 @@ let package = Package(
         .target(
             name: "HTTPCore",
             swiftSettings: swift + [.enableExperimentalFeature("Lifetimes")]),
+        .target(name: "HTTP2", dependencies: ["HTTPCore"], swiftSettings: swift),
         .target(name: "Documents", dependencies: ["CExpat", "HTTPCore"], swiftSettings: swift),
         .target(
             name: "CachePolicy", dependencies: ["COpenSSL", "HTTPCore"], swiftSettings: swift),
         .target(name: "Trust", dependencies: ["HTTPCore"], swiftSettings: swift),
         .target(
-            name: "PinfoldConfiguration", dependencies: ["HTTPCore", "Trust"],
+            name: "AccessPolicy", dependencies: ["HTTPCore", "Trust"], swiftSettings: swift),
+        .target(
+            name: "Authentication", dependencies: ["COpenSSL", "HTTPCore", "Trust"],
+            swiftSettings: swift),
+        .target(
+            name: "PinfoldConfiguration",
+            dependencies: ["HTTPCore", "Trust", "AccessPolicy", "Authentication"],
             swiftSettings: swift),
         .target(
             name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "HTTPCore"],
@@ -93,9 +100,10 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "COpenSSL", "HTTPCore", "ContentCoding", "Trust", "PinfoldConfiguration",
-                "Documents", "Transformation", "JSONSchema", "ImageCodecs", "PinfoldTLS",
-                "PinfoldResolver", "PinfoldClient", "Gateway",
+                "COpenSSL", "HTTPCore", "HTTP2", "ContentCoding", "Trust", "AccessPolicy",
+                "Authentication", "PinfoldConfiguration", "Documents", "Transformation",
+                "JSONSchema", "ImageCodecs", "PinfoldTLS", "PinfoldResolver", "PinfoldClient",
+                "Gateway",
             ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),
         .executableTarget(

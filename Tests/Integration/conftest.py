@@ -18,6 +18,7 @@ from support.dns import NameServer
 from support.gateway import BINARY, Gateway, merged, raise_descriptor_limit
 from support.interception import InterceptionAuthority
 from support.origin import HTTPOrigin, Origin, serving
+from support.programs import Toolchains
 from support.reports import Collector
 from support.revocation import Lists
 from support.servers import HTTPBin, Nginx
@@ -300,6 +301,13 @@ def lists(workspace: Path) -> Lists:
 @pytest.fixture(scope="session")
 def authority(pki: PKI) -> InterceptionAuthority:
     return pki.interception
+
+
+@pytest.fixture(scope="session")
+def toolchains(tmp_path_factory: pytest.TempPathFactory) -> Toolchains:
+    # The folder of the whole run: its processes share what one of them has built.
+    base = tmp_path_factory.getbasetemp()
+    return Toolchains(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @pytest.fixture(scope="session")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from support.origin import OriginConnection, reply
+from support.preload import library
 from support.wait import until
-from support.wire import request
+from support.wire import Closed, Wire, request
 
 FRESH = "Cache-Control: max-age=600"
 ONE = {"workers": 1}
@@ -218,6 +218,46 @@ def test_of_requests_that_stopped_waiting_one_response_is_stored(gateway, script
         wire.close()
 
 
+def test_of_requests_that_do_not_wait_one_response_of_each_variant_is_stored(
+        gateway, scripted_origin):
+    together = threading.Barrier(6)
+    release = threading.Event()
+    asked: list[str] = []
+
+    def script(connection: OriginConnection) -> None:
+        while (seen := connection.read_request()) is not None:
+            language = seen.get("accept-language")
+            asked.append(language)
+            if len(asked) == 1:
+                connection.send(reply(b"", "200 OK", "Cache-Control: no-store"))
+                continue
+            together.wait(20)
+            whole = reply(language.encode(), "200 OK", FRESH, "Vary: Accept-Language")
+            connection.send(whole[:-1])
+            release.wait(20)
+            connection.send(whole[-1:])
+
+    url = scripted_origin(script).url("/")
+    running = gateway({**ONE})
+    # From now on nobody waits.
+    assert "stored" not in running.get(url, Accept_Language="en").cache_status
+    wires = [running.wire() for _ in range(6)]
+    for wire, language in zip(wires, ("en", "en", "en", "de", "de", "de")):
+        wire.send(request(url, Accept_Language=language))
+    heads = [wire.read_head() for wire in wires]
+    release.set()
+    statuses = [wire.read_body(head).cache_status for wire, head in zip(wires, heads)]
+    assert len(asked) == 7
+    for same in (statuses[:3], statuses[3:]):
+        assert sum("stored" in one for one in same) == 1
+        assert [one["detail"] for one in same if "stored" not in one] == ["duplicate"] * 2
+    assert running.metric(STORES) == 2
+    for wire, language in zip(wires, ("en", "en", "en", "de", "de", "de")):
+        response = wire.ask(request(url, Accept_Language=language))
+        assert "hit" in response.cache_status and response.body == language.encode()
+        wire.close()
+
+
 def test_of_requests_that_stopped_waiting_one_response_of_each_variant_is_stored(
     gateway, scripted_origin
 ):
@@ -300,18 +340,149 @@ def test_a_client_that_reads_slowly_delays_no_other(gateway, scripted_origin):
 # The disk
 
 
-def test_what_the_disk_cannot_follow_is_stored_in_memory(gateway, origin):
+def test_what_the_disk_cannot_follow_is_stored_in_memory(gateway, origin, tmp_path, monkeypatch):
+    stalled = tmp_path / "stalled"
+    monkeypatch.setenv("LD_PRELOAD", str(library(STALLED_DISK, stalled)))
     body = os.urandom(100_000)
     there = origin(lambda _: reply(body, "200 OK", FRESH))
     running = gateway({**ONE, "cache": {"memory": "256MiB", "disk": "1GiB"}})
     running.wait_for_disk()
+    stalled.touch()
     urls = [there.url(f"/{number}") for number in range(600)]
-    with starved(cache_writer(running.pid)), running.wire() as wire:
+    with running.wire() as wire:
         for url in urls:
             assert "stored" in wire.ask(request(url)).cache_status
         assert running.metric("pinfold_cache_store_dropped_total") > 0
         assert running.metric(STORES) == len(urls)
         assert all("hit" in wire.ask(request(url)).cache_status for url in urls)
+    stalled.unlink()
+
+
+# While a file is there, the thread that writes to disk stands still, or finds the disk full.
+DISK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static int is_concerned(void) {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    return strcmp(name, "cache-writer") == 0 && access(FILE_PATH, F_OK) == 0;
+}
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+    static ssize_t (*next)(int, const void *, size_t, off64_t);
+    if (next == 0) next = dlsym(RTLD_NEXT, "pwrite64");
+    BEHAVIOUR
+    return next(fd, bytes, count, offset);
+}
+"""
+STALLED_DISK = DISK.replace("BEHAVIOUR", "while (is_concerned()) usleep(1000);")
+FULL_DISK = DISK.replace("BEHAVIOUR", "if (is_concerned()) { errno = ENOSPC; return -1; }")
+
+
+class Quick:
+    """Sends a large body as fast as it is taken."""
+
+    def __init__(self, body: bytes, *fields: str, pause: float = 0):
+        """The first response stands still for `pause` seconds near its end."""
+        self.body = body
+        self.pause = pause
+        self.fields = "".join(f"{field}\r\n" for field in fields)
+        self.asked: list[str] = []
+        self.sent = 0
+
+    def __call__(self, connection: OriginConnection) -> None:
+        while (seen := connection.read_request()) is not None:
+            wanted = seen.get("range")
+            self.asked.append(wanted)
+            first, last = 0, len(self.body) - 1
+            status = "200 OK"
+            if wanted:
+                start, end = wanted.removeprefix("bytes=").split("-")
+                first, last = int(start), int(end or last)
+                status = (f"206 Partial Content\r\nContent-Range: bytes {first}-{last}/"
+                          f"{len(self.body)}")
+            connection.send(
+                f"HTTP/1.1 {status}\r\n{FRESH}\r\n{self.fields}"
+                f"Content-Length: {last + 1 - first}\r\n\r\n".encode())
+            with contextlib.suppress(OSError):
+                for start in range(first, last + 1, 1 << 20):
+                    if not wanted and start >= len(self.body) - (2 << 20):
+                        time.sleep(self.pause)
+                    connection.send(self.body[start:min(start + (1 << 20), last + 1)])
+                    self.sent += 1
+
+
+@pytest.mark.parametrize("is_strong, pause", [(True, 0), (True, 2), (False, 0)],
+                         ids=["strong tag", "slower than the rest", "no tag"])
+def test_a_disk_that_is_full_in_the_middle_of_a_body_cuts_nobody_off_who_can_go_on(
+        gateway, scripted_origin, tmp_path, monkeypatch, is_strong, pause):
+    full = tmp_path / "full"
+    monkeypatch.setenv("LD_PRELOAD", str(library(FULL_DISK, full)))
+    body = os.urandom(1 << 20) * 64
+    server = Quick(body, *(['ETag: "1"'] if is_strong else []), pause=pause)
+    url = scripted_origin(server).url("/")
+    running = gateway({**ONE, "cache": {"memory": "16MiB", "disk": "1GiB"}})
+    running.wait_for_disk()
+    wires = [running.wire() for _ in range(6)]
+    heads = []
+    for wire in wires:
+        wire.send(request(url))
+        heads.append(wire.read_head())
+    full.touch()
+    until(lambda: running.metric("pinfold_cache_stores_aborted_total") == 1, "it is not stored")
+
+    def read(wire: Wire, head) -> bool:
+        with contextlib.suppress(Closed):
+            assert wire.read_body(head).body == body
+            return True
+        return False
+
+    with ThreadPoolExecutor(len(wires)) as pool:
+        complete = list(pool.map(read, wires, heads))
+    for wire in wires:
+        wire.close()
+    assert server.asked[0] == "" and all(server.asked[1:])
+    if is_strong:
+        assert all(complete)
+        # At worst, each of them has fetched the rest.
+        assert server.sent <= 7 * 64
+    else:
+        assert not all(complete) and len(server.asked) == 1
+    assert running.get(url, Range="bytes=0-9").body == body[:10]
+    assert "please report" not in running.log()
+
+
+def test_a_disk_that_stands_still_for_a_while_cuts_no_reader_off(
+        gateway, scripted_origin, tmp_path, monkeypatch):
+    stalled = tmp_path / "stalled"
+    monkeypatch.setenv("LD_PRELOAD", str(library(STALLED_DISK, stalled)))
+    body = os.urandom(1 << 20) * 64
+    server = Quick(body)
+    url = scripted_origin(server).url("/")
+    running = gateway({**ONE, "cache": {"memory": "16MiB", "disk": "1GiB"}})
+    running.wait_for_disk()
+    stalled.touch()
+    wires = [running.wire() for _ in range(4)]
+    heads = []
+    for wire in wires:
+        wire.send(request(url))
+        heads.append(wire.read_head())
+    until(lambda: server.sent > 16, "the origin has sent what the queue takes")
+    paused = server.sent
+    time.sleep(2.5)
+    assert server.sent - paused < 16, "the origin waits for the disk as well"
+    stalled.unlink()
+    with ThreadPoolExecutor(len(wires)) as pool:
+        for response in pool.map(Wire.read_body, wires, heads):
+            assert response.body == body
+    for wire in wires:
+        wire.close()
+    assert len(server.asked) == 1
+    assert running.metric(STORES) == 1
+    assert "hit" in running.get(url).cache_status
 
 
 def test_the_thread_that_writes_has_a_workers_share_of_the_processor(gateway):
@@ -326,21 +497,6 @@ def cache_writer(pid: int) -> int:
         if (task / "comm").read_text().strip() == "cache-writer":
             return int(task.name)
     raise AssertionError("there is no thread cache-writer")
-
-
-@contextlib.contextmanager
-def starved(thread: int):
-    """The thread gets what a process that never rests leaves of one processor: next to nothing."""
-    processor = min(os.sched_getaffinity(0))
-    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        os.sched_setaffinity(busy.pid, {processor})
-        os.sched_setaffinity(thread, {processor})
-        os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
-        yield
-    finally:
-        busy.kill()
-        busy.wait()
 
 
 def test_the_log_has_the_time_when_the_disk_is_tried_again(gateway):

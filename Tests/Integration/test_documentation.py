@@ -89,7 +89,7 @@ def test_broken_links_in_pages_and_docstrings_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("root", [PAGES["Gateway"], PAGES["PinfoldClient"]], ids=lambda p: p.stem)
 def test_a_catalogue_lists_each_of_its_pages(root: Path) -> None:
-    listed = re.findall(r"^- <doc:([A-Za-z]+)>$", root.read_text(), re.MULTILINE)
+    listed = re.findall(r"^- <doc:([A-Za-z0-9]+)>$", root.read_text(), re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) >= {path.stem for path in root.parent.glob("*.md")} - {root.stem}
 

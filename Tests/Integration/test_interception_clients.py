@@ -8,7 +8,7 @@ import re
 import pytest
 from support.interception import HOST, OTHER, no_client_is_connected
 from support.origin import HTTPOrigin, reply
-from support.programs import Done, Program, Settings, Toolchains, answer
+from support.programs import Done, Program, Settings, answer
 
 LARGE = os.urandom(3 << 20)
 UPLOAD = os.urandom(3 << 20)
@@ -27,13 +27,6 @@ ERRORS = {
     "java": (r"Tunnel failed, got: 502", r"PKIX path building failed", False),
     "go": (r"tls-host-mismatch", r"certificate signed by unknown authority", True),
 }
-
-
-@pytest.fixture(scope="session")
-def toolchains(tmp_path_factory) -> Toolchains:
-    # The folder of the whole run: its processes share what one of them has built.
-    base = tmp_path_factory.getbasetemp()
-    return Toolchains(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
 
 
 @pytest.fixture(params=sorted(ERRORS))

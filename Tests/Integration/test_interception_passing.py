@@ -373,6 +373,33 @@ class TestRejections:
         assert "rejected" in {line.get("passed") for line in running.wait_access(2)}
 
 
+    @pytest.mark.parametrize("rule", [
+        {"methods": ["POST"], "action": "deny"}, {"paths": ["/admin/**"], "action": "deny"}])
+    def test_who_rejects_does_not_go_around_rules_about_requests(
+            self, gateway, there, pki, authority, rule):
+        """What is relayed cannot be judged: interception goes on, and the client's handshakes fail."""
+        running = gateway({
+            "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]}, "hosts": [PASS],
+            "interception": authority.section | {"rejections": {"alerts": 1}},
+            "access": {"connectPorts": "any",
+                       "destinations": {"allow": ["127.0.0.0/8", "**.test"]},
+                       "rules": [{"name": "no", **rule}]}})
+        for count in range(1, 4):
+            rejects(running, there.port, pki)
+            rejections(running, count)
+        assert not there.requests
+        assert running.metric("pinfold_interception_passed_total", cause="rejected") == 0
+        # A rule that cannot concern this client changes nothing.
+        reload(running, running.config | {"access": running.config["access"] | {
+            "rules": [{"name": "no", **rule, "clients": ["203.0.113.0/24"]}]}})
+        rejects(running, there.port, pki)
+        rejections(running, 4)
+        wire, _ = running.connect(f"{HOST}:{there.port}")
+        wire.close()
+        until(lambda: running.metric("pinfold_interception_passed_total", cause="rejected") == 1,
+              "it is relayed")
+
+
 class TestOldVersions:
     def s_client(self, running, there, authority, *arguments: str) -> str:
         done = subprocess.run(

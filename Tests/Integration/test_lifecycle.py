@@ -351,7 +351,7 @@ def test_check_prints_where_what_and_what_was_expected(workspace, name):
 
 
 LATER = [
-    "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, credentials: users }\n",
+    "access:\n  rules:\n  - { name: a, action: allow, parents: [corp] }\n",
     "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, proxyProtocol: true }\n",
 ]
 

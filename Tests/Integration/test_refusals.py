@@ -52,7 +52,7 @@ def test_a_malformed_request_is_refused(shared_gateway, origin_for_refusals, nam
 
 @pytest.mark.parametrize("name", [name for name in MALFORMED if name not in (
     "a TLS handshake", "bare LF at the end of the head", "a head beyond its limit",
-    "the preface of HTTP/2")])
+    "a wrong preface of HTTP/2")])
 def test_a_refusal_is_the_same_byte_by_byte(shared_gateway, origin_for_refusals, name):
     """However the bytes are cut, the answer is the same."""
     status, text = MALFORMED[name]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import plistlib
 
+import pytest
 from support.origin import Request, reply
 from support.wire import request
 from test_route_caching import is_hit
@@ -67,6 +68,7 @@ def test_a_connection_outlives_what_is_refused(through) -> None:
     assert [json.loads(one.body) for one in there.requests] == [{"a": "1"}] * 3 + [{}]
 
 
+@pytest.mark.ways("reverse", "forward", "interception")
 def test_content_that_waits_to_be_asked_for_is_asked_for(through) -> None:
     there = through.origin(api)
     running = through.gateway(rules(**LEGACY))

@@ -87,11 +87,17 @@ def test_the_minimum_is_kept(gateway, leaf, minimum, spoken):
         assert running.metric("pinfold_client_tls_failures_total", reason="version") >= 1
 
 
-def test_only_http_1_1_is_agreed_on(gateway, leaf):
-    running = gateway({"listeners": [forward(tls_of(leaf))]})
-    assert "ALPN protocol: http/1.1" in s_client(running, "-alpn", "h2,http/1.1")
+@pytest.mark.parametrize("http2", ["auto", "off"])
+def test_http_2_is_preferred_where_it_is_spoken(gateway, leaf, http2):
+    running = gateway({"listeners": [forward(tls_of(leaf)) | {"http2": http2}]})
+    preferred = "h2" if http2 == "auto" else "http/1.1"
+    assert f"ALPN protocol: {preferred}" in s_client(running, "-alpn", "http/1.1,h2")
+    assert "ALPN protocol: http/1.1" in s_client(running, "-alpn", "http/1.1")
     assert "No ALPN negotiated" in s_client(running)
-    assert "no application protocol" in s_client(running, "-alpn", "h2")
+    alone = s_client(running, "-alpn", "h2")
+    assert "ALPN protocol: h2" in alone or http2 == "off"
+    assert "no application protocol" in alone or http2 == "auto"
+    assert "no application protocol" in s_client(running, "-alpn", "spdy/3")
 
 
 def test_no_early_data_and_no_compression(gateway, leaf):

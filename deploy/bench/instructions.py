@@ -13,6 +13,8 @@ Loads, each on 64 kept-alive client connections of a forward proxy with one work
   hit100k  100 KiB from the cache's memory
   pass     1 KiB that must not be stored, so that each request goes to the server
   tlspass  the same, over verified TLS to the server; the share of OpenSSL is shown
+  ruled    hit, behind ten rules of access of which none matches
+  proved   hit, by a client that proves who it is with a password that was checked before
 
 The gateway runs under callgrind. It is warmed up until the cache is filled and all connections to
 the server are established, and then left until it is idle. Then the counters are set to zero, the
@@ -62,11 +64,38 @@ class Load:
     tls: bool = False
     rounds: int = 150
     connections: int = CONNECTIONS
+    rules: str = ""
+    proof: str = ""
 
     @property
     def requests(self) -> int:
         return self.rounds * self.connections
 
+    def configured(self, text: str) -> str:
+        """deploy/bench/pinfold.yaml with what the load needs besides."""
+        text = text.replace("access:\n", f"access:\n{self.rules}")
+        if self.proof:
+            text = text.replace("kind: forward", "kind: forward, authentication: [basic]")
+            text += "authentication: { realm: bench, users: users }\n"
+        return text
+
+
+# Of every kind of condition, none of which holds.
+RULES = """  rules:
+    - { name: clients, clients: ["10.0.0.0/8", "192.168.0.0/16"], action: deny }
+    - { name: listeners, listeners: [bench], methods: [POST], action: deny }
+    - { name: hosts, hosts: ["**.example.com", "www.example.org"], action: deny }
+    - { name: ports, ports: [25, 8443], action: deny }
+    - { name: methods, methods: [PUT, DELETE], action: deny }
+    - { name: paths, hosts: ["127.0.0.2"], paths: ["/v1/**"], action: deny }
+    - { name: all, hosts: ["**.example.net"], methods: [GET], ports: [443], action: allow }
+    - { name: reports, hosts: ["*.example.com"], action: report }
+    - { name: addresses, hosts: ["192.0.2.1"], action: deny }
+    - { name: more, clients: ["172.16.0.0/12"], hosts: ["**"], action: deny }
+"""
+# `ann` with the password `open sesame`, and its hash by bcrypt.
+PROOF = "Proxy-Authorization: Basic YW5uOm9wZW4gc2VzYW1l\r\n"
+USERS = "ann:$2y$04$abcdefghijklmnopqrstuu/LVz6MZlItEy42I2juLihZ66HnQx/cy\n"
 
 LOADS = {
     "hit": Load(1024, stored=True),
@@ -74,6 +103,8 @@ LOADS = {
     "hit100k": Load(102_400, stored=True, rounds=50),
     "pass": Load(1024),
     "tlspass": Load(1024, tls=True),
+    "ruled": Load(1024, stored=True, rules=RULES),
+    "proved": Load(1024, stored=True, proof=PROOF),
 }
 
 
@@ -148,9 +179,10 @@ def authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
 class Gateway:
     """The gateway under callgrind, on deploy/bench/pinfold.yaml."""
 
-    def __init__(self, binary: Path, folder: Path, tls_port: int, roots: Path):
+    def __init__(self, binary: Path, folder: Path, load: Load, tls_port: int, roots: Path):
         self.folder = folder
-        text = (HERE / "pinfold.yaml").read_text()
+        text = load.configured((HERE / "pinfold.yaml").read_text())
+        (folder / "users").write_text(USERS)
         for name, value in {"PORT": 0, "DIR": folder, "TLS": tls_port, "CA": roots}.items():
             text = text.replace(f"@{name}@", str(value))
         (folder / "pinfold.yaml").write_text(text)
@@ -202,7 +234,7 @@ class Gateway:
         def written() -> list[Path]:
             files = sorted(self.folder.glob("profile.1-*"))
             whole = all("\ntotals: " in file.read_text() for file in files)
-            return files if whole and len(files) == threads else []
+            return files if whole and len(files) >= threads else []
 
         return until(written, "the profiles are written", self.process)[1:]
 
@@ -242,7 +274,7 @@ class Clients:
 
     def __init__(self, port: int, authority: str, load: Load):
         self.request = (f"GET http://{authority}/ HTTP/1.1\r\nHost: {authority}\r\n"
-                        "User-Agent: bench\r\n\r\n").encode()
+                        f"User-Agent: bench\r\n{load.proof}\r\n").encode()
         self.load = load
         self.poll = select.epoll()
         self.sockets: dict[int, socket.socket] = {}
@@ -301,7 +333,7 @@ def measure(binary: Path, load: Load, folder: Path) -> list[Path]:
     """The profiles of all requests of a load, one of each thread; they are in `folder`."""
     roots, context = authority(folder)
     origin = Origin(load, context if load.tls else None, 1 if load.stored else load.connections)
-    gateway = Gateway(binary, folder, origin.port if load.tls else 1, roots)
+    gateway = Gateway(binary, folder, load, origin.port if load.tls else 1, roots)
     try:
         name = f"localhost:{origin.port}" if load.tls else f"127.0.0.1:{origin.port}"
         clients = Clients(gateway.port(), name, load)

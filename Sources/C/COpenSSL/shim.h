@@ -225,6 +225,21 @@ static inline void pinfold_ERR_raise(unsigned long code) {
     ERR_raise(ERR_GET_LIB(code), ERR_GET_REASON(code));
 }
 
+// The SHA-256 of two pieces one after the other. SHA256() looks the algorithm up each time, which
+// takes five times as long as the digest of a few bytes itself.
+static inline int pinfold_SHA256(
+    const void *first, size_t first_count, const void *second, size_t second_count,
+    unsigned char *digest) {
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+    SHA256_CTX context;
+    int succeeds = SHA256_Init(&context) && SHA256_Update(&context, first, first_count)
+        && SHA256_Update(&context, second, second_count) && SHA256_Final(digest, &context);
+    OPENSSL_cleanse(&context, sizeof context);
+    return succeeds;
+#pragma clang diagnostic pop
+}
+
 static const uint64_t pinfold_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t pinfold_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 static const uint64_t pinfold_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;

@@ -12,9 +12,10 @@ struct Check: ParsableCommand {
         abstract: "Validate a configuration and print it with all defaults.",
         discussion: """
             Prints the complete configuration with all defaults, which is itself a valid \
-            configuration, and exits with 0. Settings that are valid but probably not intended \
-            cause warnings on standard error. If the configuration is invalid, prints one line for \
-            each error to standard error and exits with 1.
+            configuration, and in comments at its end what is reached without the server being \
+            verified, and the rules of access; exits with 0. Settings that are valid but probably \
+            not intended cause warnings on standard error. If the configuration is invalid, prints \
+            one line for each error to standard error and exits with 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -22,10 +23,13 @@ struct Check: ParsableCommand {
     func run() throws {
         let loaded = try options.loadOrExit()
         for warning in loaded.warnings { writeWarning("\(warning)") }
-        for line in Self.idlePins(of: loaded.snapshot, now: Clock.coarseWallSeconds()) {
+        for line in Self.idlePins(of: loaded.snapshot, now: Clock.wallSeconds()) {
             writeWarning(line)
         }
-        writeToStandardOutput(loaded.snapshot.effectiveYAML())
+        let summary = AccessSummary(of: loaded.snapshot)
+        if let warning = summary.warning { writeWarning(warning) }
+        writeToStandardOutput(
+            loaded.snapshot.effectiveYAML() + summary.lines.map { "# \($0)\n" }.joined())
     }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Gateway
+import PinfoldConfiguration
 
 /// The options that `run`, `check` and `explain` share: a configuration file, and settings that
 /// override it or replace it.
@@ -107,7 +108,11 @@ struct ConfigurationSource: Sendable {
     var overlay: CommandLineOverlay
 
     /// Reads and checks the configuration in its current state.
-    func load() throws(ConfigurationErrors) -> LoadedConfiguration {
-        try ConfigurationLoader(environment: .ofProcess()).load(file: file, overlay: overlay)
+    ///
+    /// - Parameter lists: lists that are used again where their files have not changed.
+    func load(lists: [AccessList] = []) throws(ConfigurationErrors) -> LoadedConfiguration {
+        var environment = ConfigurationEnvironment.ofProcess()
+        environment.lists = lists
+        return try ConfigurationLoader(environment: environment).load(file: file, overlay: overlay)
     }
 }

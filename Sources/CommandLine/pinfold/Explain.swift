@@ -1,4 +1,5 @@
 import ArgumentParser
+import Authentication
 import Clocks
 import Gateway
 import HTTPCore
@@ -24,13 +25,36 @@ struct Explain: ParsableCommand {
             because the URL or the configuration is invalid.
             """)
 
-    @Argument(help: "An http or https URL; its path and query do not matter.")
+    @Argument(help: "An http or https URL; its query does not matter.")
     var url: String
 
     @Option(
         help: ArgumentHelp(
-            "Also check whether a client with this address is served.", valueName: "address"))
+            "Also check whether a client with this address is served, and judge access.rules for "
+                + "it, and not for 127.0.0.1.", valueName: "address"))
     var client: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Judge access.rules for this user of authentication.", valueName: "name"))
+    var user: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "With --user, a group of the user besides those in the files, as in a signed token; "
+                + "repeatable.", valueName: "name"))
+    var group: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Judge access.rules for this method.", valueName: "method"))
+    var method = "GET"
+
+    @Option(
+        help: ArgumentHelp(
+            "Judge access.rules for this forward listener (default: the first).",
+            valueName: "name"))
+    var listener: String?
 
     @Option(
         help: ArgumentHelp(
@@ -83,12 +107,38 @@ struct Explain: ParsableCommand {
             ? try NameLookup.addresses(
                 of: target.host, configuration.resolver, milliseconds: Self.milliseconds)
             : .success(given)
+        var asker = RouteExplanation.Asker()
+        if let client { asker.client = client }
+        asker.method = method
+        asker.identity = try user.map { name in
+            guard let identity = configuration.authentication.identity(ofUser: name) else {
+                throw CommandError("--user: there is no user \(name) in authentication")
+            }
+            return Identity(
+                user: identity.user, groups: identity.groups + group, by: identity.proof)
+        }
+        guard group.isEmpty || user != nil else {
+            throw CommandError("--group: whose it is has to be known; expected --user")
+        }
+        asker.listener = try listener.map { try Self.forwardListener($0, configuration) }
         let route = RouteExplanation(
-            policy, target, addresses: addresses, now: Clock.coarseWallSeconds())
+            policy, target, addresses: addresses, asking: asker, now: Clock.wallSeconds())
         var explanation = Explanation(url: url, route: route)
         explanation.client = client.map { ($0, configuration.access.serves(client: $0)) }
         if connect { explanation.server = look(at: route, policy) }
         return explanation
+    }
+
+    private static func forwardListener(
+        _ name: String, _ configuration: ConfigurationSnapshot
+    ) throws -> String {
+        let names = configuration.listeners.filter { $0.kind == .forward }.map(\.name)
+        guard names.contains(name) else {
+            throw CommandError(
+                "--listener: there is no forward listener \(name); expected one of "
+                    + names.joined(separator: ", "))
+        }
+        return name
     }
 
     private static func address(_ text: String, _ option: String) throws -> IPAddress {

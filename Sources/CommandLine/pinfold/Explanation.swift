@@ -62,11 +62,15 @@ struct Explanation {
                 "certificate transparency: \(policy.minimum) of "
                     + Self.count(policy.countingLogs.count, "log"))
         }
+        if let http2 = route.http2 { lines.append("http2: \(Self.text(http2))") }
         lines.append("destination: \(route.destination.text)")
         for one in route.addresses {
             lines.append("address: \(one.address): \(one.refusal.map(Self.text) ?? "allowed")")
         }
         if let failure = route.lookupFailure { lines.append("address: \(Self.text(failure))") }
+        for (asking, judgement) in route.judgements {
+            lines.append("rules for \(text(asking)): \(Self.text(judgement))")
+        }
         for (asking, way) in route.ways {
             lines.append("\(text(asking)): \(Self.text(way))")
         }
@@ -114,6 +118,14 @@ struct Explanation {
         return "\(pinset.name) (\(parts.joined(separator: ", ")))"
     }
 
+    private static func text(_ http2: ServerHTTP2) -> String {
+        switch http2 {
+        case .auto: "with a server that selects it over TLS"
+        case .require: "required, in clear text by prior knowledge"
+        case .off: "never"
+        }
+    }
+
     private static func text(_ fault: ExchangeError) -> String {
         "refused: \(fault.status) \(fault.reason.token): \(fault.explanation)"
     }
@@ -137,6 +149,20 @@ struct Explanation {
         }
     }
 
+    private static func text(_ judgement: RouteExplanation.RuleExplanation) -> String {
+        var parts = [
+            judgement.rule.map { "\($0) decides" } ?? "none decides",
+            judgement.refusal.map(text) ?? "allowed",
+        ]
+        for (rule, limits) in judgement.rates {
+            parts.append("rate of \(rule): \(limits.summary)")
+        }
+        if !judgement.reported.isEmpty {
+            parts.append("reported by \(judgement.reported.joined(separator: ", "))")
+        }
+        return parts.joined(separator: "; ")
+    }
+
     private static func text(_ tls13: TLS13TunnelMode) -> String {
         switch tls13 {
         case .refuse: "refused"
@@ -157,7 +183,7 @@ struct Explanation {
     }
 
     private static func state(_ pinset: Pinset) -> PinsetState {
-        let now = Clock.coarseWallSeconds()
+        let now = Clock.wallSeconds()
         if pinset.refusesAll(at: now) { return .expired }
         if pinset.mode == .none { return .idle }
         return pinset.isReportOnly(at: now) ? .reported : .enforced
@@ -197,8 +223,12 @@ struct Explanation {
                 object.add("logs", policy.countingLogs.count)
                 return object
             })
+        if let http2 = route.http2 { object.add("http2", http2.rawValue) }
         object.add("destination", Self.json(route.destination))
         object.add("addresses", route.addresses.map(Self.json))
+        if !route.judgements.isEmpty {
+            object.add("rules", route.judgements.map { Self.json($0.asking, $0.judgement) })
+        }
         object.add("ways", route.ways.map { Self.json($0.asking, $0.way) })
         var cacheObject = JSONObject()
         cacheObject.add("takesPart", cache.isUsed)
@@ -235,15 +265,36 @@ struct Explanation {
     }
 
     private static func json(
+        _ asking: RouteExplanation.RequestForm, _ judgement: RouteExplanation.RuleExplanation
+    ) -> JSONObject {
+        var object = JSONObject()
+        object.add("asking", parts(of: asking).kind)
+        object.add("listener", judgement.listener)
+        object.add("rule", judgement.rule)
+        object.add("allowed", judgement.refusal == nil)
+        object.add(judgement.refusal)
+        object.add("reported", judgement.reported)
+        if !judgement.rates.isEmpty {
+            object.add("rates", judgement.rates.map { "\($0.rule): \($0.limits.summary)" })
+        }
+        return object
+    }
+
+    private static func parts(
+        of asking: RouteExplanation.RequestForm
+    ) -> (kind: String, listener: String?) {
+        switch asking {
+        case .connect: ("connect", nil)
+        case .absolute: ("absolute", nil)
+        case .reverse(let name): ("reverse", name)
+        }
+    }
+
+    private static func json(
         _ asking: RouteExplanation.RequestForm, _ way: RouteExplanation.Handling
     ) -> JSONObject {
         var object = JSONObject()
-        let (kind, listener): (String, String?) =
-            switch asking {
-            case .connect: ("connect", nil)
-            case .absolute: ("absolute", nil)
-            case .reverse(let name): ("reverse", name)
-            }
+        let (kind, listener) = parts(of: asking)
         object.add("asking", kind)
         object.add("listener", listener)
         object.add("way", way.name)

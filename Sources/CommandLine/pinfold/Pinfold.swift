@@ -12,7 +12,8 @@ struct Pinfold: ParsableCommand {
         version: pinfoldVersion,
         subcommands: [
             Run.self, Check.self, Trust.self, Reasons.self, Explain.self, Transform.self,
-            Pins.self, AuthorityCommand.self, Get.self, Head.self, Post.self, Put.self, Patch.self,
+            Pins.self, AuthorityCommand.self, UserCommand.self, Get.self, Head.self, Post.self,
+            Put.self, Patch.self,
             Delete.self, Upload.self, DownloadCommand.self, ImageWorkerCommand.self,
         ])
 

@@ -22,7 +22,7 @@ struct Run: ParsableCommand {
         let source = options.source
         let gateway = GatewayProcess(
             loaded: loaded, version: pinfoldVersion, revision: Revision.commit,
-            load: { () throws(ConfigurationErrors) in try source.load() })
+            load: { (lists) throws(ConfigurationErrors) in try source.load(lists: lists) })
         do {
             let code = try gateway.run()
             if code != 0 { throw ExitCode(code) }

@@ -5,15 +5,32 @@ import Trust
 package struct AccessConfiguration: Sendable, Equatable {
     /// The networks whose clients are served; all others are refused.
     package var clients = Self.loopback
+    /// Which hosts may be requested.
+    package var hosts = ReachableHosts.any
     /// The ports that CONNECT may name.
     package var connectPorts = ConnectPorts.ports([443])
     /// Destinations to allow although their address is loopback, link-local, private or metadata.
     package var allow = DestinationList()
     /// Destinations to refuse in any case: deny takes precedence over allow.
     package var deny = DestinationList()
+    /// The named lists of domains and networks, in the order written.
+    package var lists: [AccessList] = []
+    /// What happens to requests of certain clients, for certain hosts, and so on: the first rule
+    /// that matches decides. None of them opens what is refused for another reason.
+    package var rules: [AccessRule] = []
+    /// Whether requests that no rule matches are served.
+    package var byDefault = AccessDefault.allow
 
     /// Creates the defaults.
     package init() {}
+
+    /// Whether nothing differs that decides where connections may lead: all but the rules and their
+    /// lists, which concern requests.
+    package func reachesTheSame(as other: AccessConfiguration) -> Bool {
+        var other = other
+        (other.rules, other.lists, other.byDefault) = (rules, lists, byDefault)
+        return self == other
+    }
 
     /// 127.0.0.0/8 and ::1/128.
     static let loopback = ["127.0.0.0/8", "::1/128"].compactMap { IPNetwork($0) }
@@ -23,21 +40,40 @@ package struct AccessConfiguration: Sendable, Equatable {
         DestinationRules(allow: allow.networks, deny: deny.networks)
     }
 
-    /// Which host patterns of the two lists match the host that a request names.
+    /// Which host patterns of the two lists match the host that a request names. An address is
+    /// denied, but not allowed, like an IPv4 address that it embeds.
     /// - Parameters:
     ///   - host: The host name, or the address without brackets; no port.
     ///   - port: The port of the request's target.
     package func hostMatch(host: Span<UInt8>, port: UInt16) -> DestinationRules.HostMatch {
-        DestinationRules.HostMatch(
+        let address = IPAddress(literal: host)
+        let embedsDenied = address?.embedsV4 { embedded in
+            deny.contains(host: embedded.description.utf8.span, port: port)
+        }
+        return DestinationRules.HostMatch(
             allowed: allow.contains(host: host, port: port),
-            denied: deny.contains(host: host, port: port),
-            isAddress: IPAddress(literal: host) != nil)
+            denied: deny.contains(host: host, port: port) || embedsDenied ?? false,
+            isAddress: address != nil)
     }
 
     /// Whether a client with this address is served.
     package func serves(client: IPAddress) -> Bool {
         clients.contains { $0.contains(client) }
     }
+}
+
+/// The hosts that may be requested of forward listeners.
+package enum ReachableHosts: String, Sendable, Equatable, CaseIterable {
+    /// All of them, as far as nothing else refuses them.
+    case any
+    /// Those that an entry of `hosts` names.
+    case listed
+}
+
+/// What happens to requests that no rule matches.
+package enum AccessDefault: String, Sendable, Equatable, CaseIterable {
+    case allow
+    case deny
 }
 
 /// The ports that CONNECT may name.

@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// One validated, immutable configuration: everything the gateway needs to know, with every default
 /// filled in, every path absolute and every file it names already read.
 ///
@@ -7,10 +9,14 @@
 package struct ConfigurationSnapshot: Sendable, Equatable {
     /// The number of threads that each run an event loop.
     package var workers: WorkerCount
+    /// The gateway's name in messages (`via`); `nil` for its own.
+    package var via: GatewayName?
     /// The listening sockets for clients, at least one, in the order written.
     package var listeners: [ListenerConfiguration]
     /// The administrative listener: metrics, health, live page, API.
     package var admin: AdminConfiguration
+    /// Against what clients prove who they are, where a listener wants to know.
+    package var authentication: AuthenticationConfiguration
     /// Who may connect, and to what.
     package var access: AccessConfiguration
     /// The settings of hosts, in the order written: the first matching entry applies.
@@ -36,8 +42,9 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
 
     /// Creates a configuration with these values, and defaults for the rest.
     package init(
-        workers: WorkerCount, listeners: [ListenerConfiguration],
+        workers: WorkerCount, via: GatewayName? = nil, listeners: [ListenerConfiguration],
         admin: AdminConfiguration = AdminConfiguration(),
+        authentication: AuthenticationConfiguration = AuthenticationConfiguration(),
         access: AccessConfiguration = AccessConfiguration(),
         hosts: HostTable = HostTable(entries: []), pinsets: [PinsetEntry] = [],
         interception: InterceptionConfiguration = InterceptionConfiguration(),
@@ -49,8 +56,10 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
         log: LogConfiguration = LogConfiguration()
     ) {
         self.workers = workers
+        self.via = via
         self.listeners = listeners
         self.admin = admin
+        self.authentication = authentication
         self.access = access
         self.hosts = hosts
         self.pinsets = pinsets
@@ -66,12 +75,26 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
 
     /// Whether a connection, TLS session or stored response obtained under `other` may still be
     /// used under this configuration: true if nothing differs that decides whom to trust and what
-    /// may be reached (`access`, `hosts`, `pinsets` except `reportTo`, and `tls`).
+    /// may be reached (`access` except its rules, `hosts`, `pinsets` except `reportTo`, and `tls`).
     package func hasSamePolicy(as other: ConfigurationSnapshot) -> Bool {
-        access == other.access && hosts == other.hosts && tls == other.tls
+        access.reachesTheSame(as: other.access) && hosts == other.hosts && tls == other.tls
             && pinsets.count == other.pinsets.count
             && zip(pinsets, other.pinsets).allSatisfy { $0.evaluatesAlike($1) }
     }
+
+    /// The gateway's name in messages about the hosts of an entry; `nil` for its own.
+    package func name(entry index: Int?) -> GatewayName? {
+        index.flatMap { hosts.entries[$0].via } ?? via
+    }
+
+    /// All names that the gateway uses; `nil` if there is only its own.
+    package var names: [GatewayName]? {
+        let names = [via] + hosts.entries.indices.map { name(entry: $0) }
+        return names.allSatisfy { $0 == nil } ? nil : names.map { $0 ?? .own }
+    }
+
+    /// Whether any listener wants to know who is asking.
+    package var asksWho: Bool { listeners.contains { !$0.authentication.isEmpty } }
 
     /// Whether responses of an entry's hosts are looked up and stored.
     /// - Parameter index: The entry that applies to host and port; `nil` if there is none.

@@ -1,3 +1,4 @@
+import HTTPCore
 import Trust
 
 /// The settings of the hosts that one entry of `hosts` matches.
@@ -20,6 +21,8 @@ package struct HostEntry: Sendable, Equatable {
     package var clearText = ClearTextMode.auto
     /// How requests to switch to another protocol than HTTP are handled.
     package var switchProtocols = SwitchMode.auto
+    /// Whether HTTP/2 is spoken with these servers.
+    package var http2 = ServerHTTP2.auto
     /// Indices into ``ConfigurationSnapshot/pinsets``: all of them must pass.
     package var pinsets: [Int] = []
     /// How these servers are verified, with the defaults of `tls` filled in.
@@ -32,6 +35,10 @@ package struct HostEntry: Sendable, Equatable {
     /// hosts, in addition to what the response's Vary nominates: responses to requests that differ
     /// in one of them are stored separately.
     package var cacheKeyFields: [String] = []
+    /// The same, with those that the rules for requests make depend on who is asking.
+    package var keyFields: [String] {
+        request.forwardsUser ? cacheKeyFields + ["x-forwarded-user"] : cacheKeyFields
+    }
     /// In place of the cache's; `nil` for that.
     package var cacheFill: CacheFill?
     /// Bytes of the slices in which responses are requested and stored; `nil` to request what
@@ -39,6 +46,8 @@ package struct HostEntry: Sendable, Equatable {
     package var cacheSliceBytes: Int?
     /// The periodic reachability probe; `nil` if reachability is learned only from traffic.
     package var probe: ProbeConfiguration?
+    /// The gateway's name in messages about these hosts; `nil` for that of all.
+    package var via: GatewayName?
     /// How requests are changed.
     package var request = RequestRules()
     /// How responses are checked and changed.
@@ -109,6 +118,17 @@ package enum SwitchMode: String, Sendable, Equatable, CaseIterable {
     case allow
     /// They are refused.
     case refuse
+}
+
+/// Whether HTTP/2 is spoken with servers.
+package enum ServerHTTP2: String, Sendable, Equatable, CaseIterable {
+    /// Over TLS, with those that select it when it is offered by ALPN; in clear text never.
+    case auto
+    /// Nothing else: a server that does not select it is refused, and in clear text it is spoken
+    /// from the first byte (prior knowledge, RFC 9113 §3.3).
+    case require
+    /// All speak HTTP/1.
+    case off
 }
 
 /// A periodic request that shows whether a host is reachable without waiting for traffic. It is

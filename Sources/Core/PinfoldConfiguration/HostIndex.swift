@@ -23,14 +23,15 @@ package struct HostIndex: Sendable, Equatable {
         func matches(_ port: UInt16) -> Bool { self.port == 0 || self.port == port }
     }
 
-    /// Builds the index; `patterns[i]` are the patterns of entry `i`.
+    /// Builds the index; `patterns[i]` are the patterns of entry `i`. The pattern for everything is
+    /// left to the owner: it only ever matches last.
     package init(patterns: [[HostPattern]]) {
         var exact: [[UInt8]: [Candidate]] = [:]
         var oneLabel: [[UInt8]: [Candidate]] = [:]
         var anyDepth: [[UInt8]: [Candidate]] = [:]
         var addresses: [IPAddress: [Candidate]] = [:]
         for (entry, group) in patterns.enumerated() {
-            for pattern in group {
+            for pattern in group where pattern != .everything {
                 // The normalized text of a pattern shows its kind and its name.
                 let candidate = Candidate(port: pattern.port ?? 0, entry: entry)
                 var text = Substring(pattern.description)

@@ -69,46 +69,61 @@ package enum InterceptMode: String, Sendable, Equatable, CaseIterable {
 
 extension ConfigurationSnapshot {
     /// Whether CONNECT to a host is intercepted.
-    /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
-    package func intercepts(entry index: Int?) -> Bool {
+    /// - Parameters:
+    ///   - index: The entry that applies to host and port; `nil` if there is none.
+    ///   - rule: What the rule says that allows it.
+    package func intercepts(entry index: Int?, by rule: TunnelSettings = .none) -> Bool {
         guard interception.authority != nil else { return false }
-        guard let index else { return interception.byDefault == .always }
-        let entry = hosts.entries[index]
-        switch entry.intercept {
+        let entry = index.map { hosts.entries[$0] }
+        var mode = entry?.intercept ?? interception.byDefault
+        if let asked = rule.intercept {
+            mode = asked
+        } else if mode == .auto, let tunnel = rule.tunnel, tunnel != .auto {
+            // As in an entry: what is written about tunnels takes precedence.
+            mode = .never
+        }
+        switch mode {
         case .always: return true
         case .never: return false
         case .auto:
-            return !entry.pinsets.isEmpty && (entry.tunnel == .auto || entry.tunnel == .inspect)
+            guard let entry else { return false }
+            let tunnel = tunnelMode(entry: index, by: rule)
+            return !entry.pinsets.isEmpty && (tunnel == .auto || tunnel == .inspect)
         }
     }
 
     /// Whether intercepted tunnels to a host are relayed if they are not TLS: only if its entry
     /// explicitly allows tunnels.
     /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
-    package func passesClearText(entry index: Int?) -> Bool {
-        index.map { hosts.entries[$0].tunnel == .pass } ?? false
+    package func passesClearText(entry index: Int?, by rule: TunnelSettings = .none) -> Bool {
+        index != nil && tunnelMode(entry: index, by: rule) == .pass
     }
 
     /// Whether interception stops for clients that keep rejecting the certificates for a host: only
     /// if its entry explicitly relays or inspects tunnels.
     /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
-    package func fallsBack(entry index: Int?) -> Bool {
-        passesClearText(entry: index) || inspection(entry: index) != nil
+    package func fallsBack(entry index: Int?, by rule: TunnelSettings = .none) -> Bool {
+        passesClearText(entry: index, by: rule) || inspection(entry: index, by: rule) != nil
     }
 
     /// Whether tunnels to a host that are not intercepted are inspected, and how those with TLS 1.3
     /// are handled; `nil` if they are not inspected.
     /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
-    package func inspection(entry index: Int?) -> TLS13TunnelMode? {
-        guard let index, hosts.entries[index].tunnel == .inspect else { return nil }
-        return hosts.entries[index].tls13Tunnel
+    package func inspection(
+        entry index: Int?, by rule: TunnelSettings = .none
+    ) -> TLS13TunnelMode? {
+        guard tunnelMode(entry: index, by: rule) == .inspect else { return nil }
+        return index.map { hosts.entries[$0].tls13Tunnel } ?? .refuse
     }
 
     /// Whether interception may be given up for any host: one whose tunnels are relayed or
     /// inspected when clients reject the certificate.
     package var mayGiveUpInterception: Bool {
-        hosts.entries.indices.contains {
-            intercepts(entry: $0) && fallsBack(entry: $0) || inspection(entry: $0) == .intercept
+        ([.none] + access.rules.map(\.tunnels)).contains { rule in
+            (hosts.entries.indices.map { $0 } + [nil]).contains { entry in
+                intercepts(entry: entry, by: rule) && fallsBack(entry: entry, by: rule)
+                    || inspection(entry: entry, by: rule) == .intercept
+            }
         }
     }
 }

@@ -14,6 +14,11 @@ package struct LimitsConfiguration: Sendable, Equatable {
     package var pending = 1_024
     /// The size of buffers for requests whose heads are incomplete, over all workers.
     package var bufferBytes = 64 << 20
+    /// Requests that a client may have under way at the same time on one connection with HTTP/2.
+    package var streams = 100
+    /// How many requests in a row a client may have cancelled, or made us cancel, on one connection
+    /// with HTTP/2, and how much of anything else that costs as much and brings nothing.
+    package var resets = 100
     /// The limits per client.
     package var perClient = ClientLimits()
 

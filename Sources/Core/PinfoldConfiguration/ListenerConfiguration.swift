@@ -1,3 +1,4 @@
+import Authentication
 import HTTPCore
 
 /// One listening socket for clients.
@@ -22,6 +23,10 @@ package struct ListenerConfiguration: Sendable, Equatable {
     package var forwarding = ForwardingConfiguration()
     /// The TLS settings for its clients; `nil` for clear text.
     package var tls: ListenerTLS?
+    /// Whether its clients may speak HTTP/2.
+    package var http2 = ClientHTTP2.auto
+    /// The methods by which its clients may prove who they are; empty if they need not.
+    package var authentication: [AuthenticationMethod] = []
 
     /// Creates a listener with default forwarding fields.
     package init(name: String, address: Endpoint, kind: Kind) {
@@ -29,6 +34,15 @@ package struct ListenerConfiguration: Sendable, Equatable {
         self.address = address
         self.kind = kind
     }
+}
+
+/// Whether clients may speak HTTP/2.
+package enum ClientHTTP2: String, Sendable, Equatable, CaseIterable {
+    /// Those that want it: by ALPN with TLS, and in clear text by beginning with it (prior
+    /// knowledge, RFC 9113 §3.3).
+    case auto
+    /// All speak HTTP/1.
+    case off
 }
 
 /// The information about the client that a reverse route forwards to its upstream.

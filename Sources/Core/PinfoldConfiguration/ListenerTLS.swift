@@ -8,6 +8,13 @@ package struct ListenerTLS: Sendable, Equatable {
         case tls13 = "1.3"
     }
 
+    /// Whether clients must show a certificate, if there are issuers for them.
+    package enum ClientCertificates: String, Sendable, Equatable, CaseIterable {
+        case required
+        /// One that is shown must be valid. Who shows none has to prove otherwise who they are.
+        case optional
+    }
+
     /// A certificate with its key; the files are read when the configuration is loaded.
     package struct Certificate: Sendable, Equatable {
         /// The absolute path of the certificate, followed in the file by those that lead to its
@@ -40,6 +47,8 @@ package struct ListenerTLS: Sendable, Equatable {
     package var minimum = Minimum.tls12
     /// The issuers accepted for clients' certificates; empty if clients are not asked for one.
     package var clientRoots: [TrustRoots] = []
+    /// Whether clients must show a certificate of one of these.
+    package var clientCertificates = ClientCertificates.required
     /// The subjects of clients' certificates that are accepted; empty for all.
     package var clientSubjects: [SubjectPattern] = []
 
@@ -50,15 +59,15 @@ package struct ListenerTLS: Sendable, Equatable {
     /// certificate was, the client has proved what is required now.
     package func admits(connectionsOf other: ListenerTLS) -> Bool {
         clientRoots == other.clientRoots && minimum == other.minimum
+            && clientCertificates == other.clientCertificates
     }
 
     /// Whether a client is served.
     /// - Parameter subject: the subject of the certificate that it authenticated with; `nil` if
     ///   none.
     package func serves(subject: String?) -> Bool {
-        guard !clientSubjects.isEmpty else { return clientRoots.isEmpty || subject != nil }
-        guard let subject else { return false }
-        return clientSubjects.contains { $0.matches(subject) }
+        guard let subject else { return clientRoots.isEmpty || clientCertificates == .optional }
+        return clientSubjects.isEmpty || clientSubjects.contains { $0.matches(subject) }
     }
 }
 

@@ -33,8 +33,28 @@ extension ConfigurationSnapshot {
     /// - Parameters:
     ///   - host: The host name in lower case, or the address without brackets; no port.
     ///   - index: The entry that applies to host and port.
+    ///   - rule: What the rule says that allows a tunnel.
     package func pinBypass(
-        host: Span<UInt8>, entry index: Int?, by approach: ServerApproach
+        host: Span<UInt8>, entry index: Int?, by approach: ServerApproach,
+        _ rule: TunnelSettings = .none
+    ) -> PinBypass? {
+        pinBypass(entry: index, by: approach, rule) { hosts.isPinned(host) }
+    }
+
+    /// The same for the hosts of an entry whose names are in no other entry with pinsets; `**`
+    /// counts, whose pinsets pin every host.
+    package func pinBypass(
+        entry index: Int?, by approach: ServerApproach, _ rule: TunnelSettings = .none
+    ) -> PinBypass? {
+        pinBypass(entry: index, by: approach, rule) {
+            (index.map { hosts.entries[$0] }).namesPinsets
+                || (hosts.everyOther.map { hosts.entries[$0] }).namesPinsets
+        }
+    }
+
+    private func pinBypass(
+        entry index: Int?, by approach: ServerApproach, _ rule: TunnelSettings,
+        isPinned: () -> Bool
     ) -> PinBypass? {
         let entry = index.map { hosts.entries[$0] }
         switch approach {
@@ -42,18 +62,19 @@ extension ConfigurationSnapshot {
             switch entry?.clearText ?? .auto {
             case .allow: return nil
             case .refuse: return .clearText
-            case .auto: return hosts.isPinned(host) ? refusal(.clearText, entry) : nil
+            case .auto: return isPinned() ? refusal(.clearText, entry) : nil
             }
         case .tunnel:
-            switch entry?.tunnel ?? .auto {
+            switch tunnelMode(entry: index, by: rule) {
             case .pass: return nil
             // The server is verified, as with verified TLS.
-            case .inspect: return pinBypass(host: host, entry: index, by: .verifiedTLS)
+            case .inspect:
+                return pinBypass(entry: index, by: .verifiedTLS, rule, isPinned: isPinned)
             case .refuse: return .tunnel
-            case .auto: return hosts.isPinned(host) ? refusal(.tunnel, entry) : nil
+            case .auto: return isPinned() ? refusal(.tunnel, entry) : nil
             }
         case .verifiedTLS:
-            return entry.namesPinsets || !hosts.isPinned(host) ? nil : .port
+            return entry.namesPinsets || !isPinned() ? nil : .port
         }
     }
 

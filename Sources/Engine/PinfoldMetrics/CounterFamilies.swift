@@ -85,6 +85,16 @@ struct CounterFamily: Sendable {
                 Series("version=\"1.3\",resumed=\"true\"", .clientHandshakesTLS13Resumed),
             ]),
         CounterFamily(
+            "pinfold_client_tls_protocols",
+            """
+            TLS handshakes with clients that ended well, by the protocol that was agreed on \
+            (ALPN); http/1.1 also for clients without ALPN.
+            """,
+            [
+                Series("protocol=\"http/1.1\"", .clientHandshakesHTTP1),
+                Series("protocol=\"h2\"", .clientHandshakesHTTP2),
+            ]),
+        CounterFamily(
             "pinfold_client_tls_failures", "TLS handshakes with clients that failed, by reason.",
             [
                 Series("reason=\"not_tls\"", .clientHandshakesNotTLS),
@@ -98,6 +108,24 @@ struct CounterFamily: Sendable {
                 Series("reason=\"closed\"", .clientHandshakesClosed),
                 Series("reason=\"protocol_error\"", .clientHandshakesProtocolError),
             ]),
+        CounterFamily(
+            "pinfold_authentications",
+            "Requests to listeners with authentication, by result.",
+            [
+                Series("result=\"accepted\"", .authenticationsAccepted),
+                Series("result=\"remembered\"", .authenticationsRemembered),
+                Series("result=\"missing\"", .authenticationsMissing),
+                Series("result=\"unusable\"", .authenticationsUnusable),
+                Series("result=\"wrong\"", .authenticationsWrong),
+                Series("result=\"expired\"", .authenticationsExpired),
+                Series("result=\"repeated\"", .authenticationsRepeated),
+                Series("result=\"busy\"", .authenticationsBusy),
+                Series("result=\"ended\"", .authenticationsEnded),
+            ]),
+        CounterFamily(
+            "pinfold_authentication_delays",
+            "Password checks that were delayed because of failures before them.",
+            .authenticationsDelayed),
         CounterFamily(
             "pinfold_client_received_bytes", unit: "bytes", "Bytes received from clients.",
             .clientBytesReceived),
@@ -188,7 +216,17 @@ struct CounterFamily: Sendable {
                 Series("result=\"protocol_error\",resumed=\"false\"", .tlsHandshakesProtocolError),
                 Series("result=\"timeout\",resumed=\"false\"", .tlsHandshakesTimeout),
                 Series("result=\"closed\",resumed=\"false\"", .tlsHandshakesClosed),
-            ])
+            ]),
+        CounterFamily(
+            "pinfold_tls_protocols",
+            """
+            TLS handshakes with upstreams that ended well, by the protocol that was agreed on \
+            (ALPN); http/1.1 also for servers without ALPN.
+            """,
+            [
+                Series("protocol=\"http/1.1\"", .tlsHandshakesHTTP1),
+                Series("protocol=\"h2\"", .tlsHandshakesHTTP2),
+            ]),
     ]
 
     private static let relays = [

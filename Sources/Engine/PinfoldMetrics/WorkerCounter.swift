@@ -31,6 +31,9 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientHandshakesTLS11Resumed
     case clientHandshakesTLS12Resumed
     case clientHandshakesTLS13Resumed
+    // The same, by what was agreed on (ALPN).
+    case clientHandshakesHTTP1
+    case clientHandshakesHTTP2
     /// Handshakes of clients that failed: clear text, for example a proxy's request.
     case clientHandshakesNotTLS
     case clientHandshakesServerRefused
@@ -46,6 +49,20 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientHandshakesTimeout
     case clientHandshakesClosed
     case clientHandshakesProtocolError
+    // Requests to listeners that ask who is asking, by the result.
+    case authenticationsAccepted
+    /// The password was verified for an earlier request.
+    case authenticationsRemembered
+    case authenticationsMissing
+    case authenticationsUnusable
+    case authenticationsWrong
+    case authenticationsExpired
+    case authenticationsRepeated
+    case authenticationsBusy
+    /// In tunnels.
+    case authenticationsEnded
+    /// Password checks that waited because of failures before them.
+    case authenticationsDelayed
     case clientBytesReceived
     case clientBytesSent
 
@@ -85,6 +102,9 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     // TLS to the origins.
     case tlsHandshakesFull
     case tlsHandshakesResumed
+    // Those two, by what was agreed on (ALPN).
+    case tlsHandshakesHTTP1
+    case tlsHandshakesHTTP2
     case tlsHandshakesUntrusted
     case tlsHandshakesPinMismatch
     case tlsHandshakesProtocolError

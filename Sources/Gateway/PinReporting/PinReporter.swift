@@ -121,7 +121,7 @@ package final class PinReporter: Sendable {
             if state.settings.pins != settings.pins {
                 state.changes.append(
                     ReporterCore.PinChange(
-                        counts: counts, pins: settings.pins, wall: Clock.coarseWallSeconds()))
+                        counts: counts, pins: settings.pins, wall: Clock.wallSeconds()))
             }
             state.settings = settings
         }

@@ -105,7 +105,7 @@ final class ReportDelivery {
 
     /// Records which pins have matched.
     private func look() {
-        recorder?.look(wall: Clock.coarseWallSeconds(), now: Clock.monotonicMilliseconds())
+        recorder?.look(wall: Clock.wallSeconds(), now: Clock.monotonicMilliseconds())
     }
 
     private func keep(_ reports: [PinFailureReport], areLast: Bool) {
@@ -258,7 +258,7 @@ final class ReportDelivery {
         environment?.close()
         loop.loop.forgetDeferred()
         // It may have to wait for another process; the reports are in files by now.
-        recorder?.begin(wall: Clock.coarseWallSeconds())
+        recorder?.begin(wall: Clock.wallSeconds())
         spool.settle()
         recorder?.finish()
         let lost = spool.unsettled

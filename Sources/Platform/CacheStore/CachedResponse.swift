@@ -159,6 +159,21 @@ public final class CachedResponse: @unchecked Sendable {
             body: .disk(body), chunkBytes: chunkBytes)
     }
 
+    /// The same response with its body in parts, of which some may be stored; `nil` if there is no
+    /// memory, or its length is not known.
+    public func inParts(_ parts: PartsBody) -> CachedResponse? {
+        guard metadata.bodyBytes != nil else { return nil }
+        let bytes = parts.bytes
+        let made = ResponseBlock(
+            key: key, head: head, bodyCapacity: bytes.count, heap: block.heap)
+        guard var block = made else { return nil }
+        guard bytes.withUnsafeBytes({ block.append($0, limit: bytes.count) }) else { return nil }
+        return CachedResponse(
+            keyHash: keyHash, varyKey: varyKey, metadata: metadata.ofParts, policy: policy,
+            block: block,
+            body: .contiguous, chunkBytes: chunkBytes)
+    }
+
     /// Bytes that it occupies in the memory tier, including overhead of the allocator and the
     /// table.
     var memoryBytes: Int {

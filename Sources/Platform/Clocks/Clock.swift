@@ -35,9 +35,32 @@ public enum Clock {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// Seconds since 1970 (UTC), to the tick of the kernel's clock: the cheapest reading.
-    public static func coarseWallSeconds() -> Int64 {
-        Int64(read(CLOCK_REALTIME_COARSE).tv_sec)
+    /// Seconds since 1970 (UTC). Not of the coarse clock, which is some milliseconds late: what a
+    /// loop holds to be over would not be over for whoever reads it.
+    public static func wallSeconds() -> Int64 {
+        Int64(read(CLOCK_REALTIME).tv_sec)
+    }
+
+    /// The minute of the week in local time, counted from Monday at midnight (localtime_r(3)).
+    /// - Parameter seconds: since 1970 (UTC).
+    public static func localMinuteOfWeek(at seconds: Int64) -> Int {
+        var time = time_t(seconds)
+        var local = tm()
+        guard localtime_r(&time, &local) != nil else { return 0 }
+        // tm_wday counts from Sunday.
+        let day = (Int(local.tm_wday) + 6) % 7
+        return (day * 24 + Int(local.tm_hour)) * 60 + Int(local.tm_min)
+    }
+
+    /// The number of the day in local time, counted from 1970, and the seconds until it is over; on
+    /// a day with a change of the clocks, by the time before the change.
+    /// - Parameter seconds: since 1970 (UTC).
+    public static func localDay(at seconds: Int64) -> (day: Int64, secondsLeft: Int64) {
+        var time = time_t(seconds)
+        var local = tm()
+        let offset = localtime_r(&time, &local) != nil ? Int64(local.tm_gmtoff) : 0
+        let (day, second) = (seconds + offset).quotientAndRemainder(dividingBy: 86_400)
+        return second < 0 ? (day - 1, -second) : (day, 86_400 - second)
     }
 
     /// Microseconds of CPU time that all threads of the process have used.

@@ -12,6 +12,7 @@ public struct FIFO<Element> {
     public var count: Int { elements.count - head }
     public var isEmpty: Bool { count == 0 }
     public var first: Element? { isEmpty ? nil : elements[head] }
+    public var last: Element? { isEmpty ? nil : elements[elements.count - 1] }
 
     public mutating func append(_ element: Element) { elements.append(element) }
 

@@ -40,6 +40,23 @@ public struct OutputQueue {
             return true
         }
 
+        /// Lengthens it by bytes that were written behind it in its buffer.
+        @inline(__always)
+        mutating func extend(
+            to start: UnsafeRawPointer, by bytes: Int, in written: Buffer
+        ) -> Bool {
+            guard buffer === written, let memory, memory + count == start else { return false }
+            count += bytes
+            return true
+        }
+
+        /// Its first bytes, as a run of their own.
+        func front(_ bytes: Int) -> Segment {
+            Segment(
+                owner: owner, buffer: buffer, memory: memory, file: file, offset: offset,
+                count: bytes)
+        }
+
         /// Removes bytes from its front.
         mutating func advance(_ bytes: Int) {
             count -= bytes
@@ -111,6 +128,41 @@ public struct OutputQueue {
         let isCopied = isSingle ? first.copy(bytes) : segments[end - 1].copy(bytes)
         if isCopied { pendingBytes += bytes.count }
         return isCopied
+    }
+
+    /// Appends bytes that were just written to a buffer's free space, of which they are a part from
+    /// now on. They lengthen the last run if it ends where they begin.
+    /// - Parameter count: how many, from the beginning of the free space.
+    public mutating func appendWritten(_ count: Int, to buffer: Buffer) {
+        guard count > 0, let start = buffer.writable.baseAddress else { return }
+        buffer.end += count
+        let isExtended =
+            !isEmpty
+            && (isSingle
+                ? first.extend(to: UnsafeRawPointer(start), by: count, in: buffer)
+                : segments[end - 1].extend(to: UnsafeRawPointer(start), by: count, in: buffer))
+        if isExtended {
+            pendingBytes += count
+        } else {
+            append(Segment(buffer: buffer, memory: UnsafeRawPointer(start), count: count))
+        }
+    }
+
+    /// Moves bytes from the front to the end of another queue, runs and what keeps them alive.
+    public mutating func move(_ count: Int, to other: inout OutputQueue) {
+        precondition(count <= pendingBytes)
+        var left = count
+        while left > 0 {
+            let step = min(left, first.count)
+            if let memory = first.memory {
+                let bytes = UnsafeRawBufferPointer(start: memory, count: step)
+                if !other.appendCopy(bytes) { other.append(first.front(step)) }
+            } else {
+                other.append(first.front(step))
+            }
+            consume(step)
+            left -= step
+        }
     }
 
     @inline(__always)

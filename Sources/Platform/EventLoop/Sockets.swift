@@ -241,6 +241,10 @@ public enum Sockets {
         return localEndpoint(fd)?.address == address
     }
 
+    fileprivate static func setSendBuffer(_ fd: Int32, _ bytes: Int32) {
+        _ = set(fd, SOL_SOCKET, SO_SNDBUF, bytes)
+    }
+
     /// Ends the sending side: the peer reads the end of the stream after what was already sent.
     public static func shutdownWrite(_ fd: Int32) {
         _ = shutdown(fd, Int32(SHUT_WR))
@@ -290,6 +294,21 @@ public enum Descriptors {
         guard made == 0 else { throw Errno.last }
         _ = fcntl_int(ends.1, Int32(PINFOLD_F_SETPIPE_SZ), capacity)
         return (ends.0, ends.1)
+    }
+
+    /// Two connected, non-blocking sockets of this process (socketpair(2)).
+    /// - Parameter buffer: about how many bytes each takes before the other has read them.
+    public static func socketPair(buffer: Int32) throws(Errno) -> (Int32, Int32) {
+        var ends: (Int32, Int32) = (-1, -1)
+        let type = Int32(
+            SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let made = withUnsafeMutablePointer(to: &ends) {
+            $0.withMemoryRebound(to: Int32.self, capacity: 2) { socketpair(AF_UNIX, type, 0, $0) }
+        }
+        guard made == 0 else { throw Errno.last }
+        Sockets.setSendBuffer(ends.0, buffer)
+        Sockets.setSendBuffer(ends.1, buffer)
+        return ends
     }
 
     /// Raises the soft limit on open descriptors to the hard one; returns the limit in force.

@@ -4,13 +4,18 @@ import Clocks
 /// test that controls them.
 public struct TimeSource {
     public let monotonicMilliseconds: () -> Int64
+    /// The same in nanoseconds.
+    public let monotonicNanoseconds: () -> Int64
     /// Milliseconds since 1970.
     public let wallMilliseconds: () -> Int64
 
     public init(
-        monotonicMilliseconds: @escaping () -> Int64, wallMilliseconds: @escaping () -> Int64
+        monotonicMilliseconds: @escaping () -> Int64, wallMilliseconds: @escaping () -> Int64,
+        monotonicNanoseconds: (() -> Int64)? = nil
     ) {
         self.monotonicMilliseconds = monotonicMilliseconds
+        self.monotonicNanoseconds =
+            monotonicNanoseconds ?? { monotonicMilliseconds() * 1_000_000 }
         self.wallMilliseconds = wallMilliseconds
     }
 
@@ -18,6 +23,7 @@ public struct TimeSource {
     public static var system: TimeSource {
         TimeSource(
             monotonicMilliseconds: Clock.monotonicMilliseconds,
-            wallMilliseconds: Clock.wallMilliseconds)
+            wallMilliseconds: Clock.wallMilliseconds,
+            monotonicNanoseconds: Clock.monotonicNanoseconds)
     }
 }

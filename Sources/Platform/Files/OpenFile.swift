@@ -51,4 +51,35 @@ package struct OpenFile: ~Copyable {
         bytes.removeLast(bytes.count - filled)
         return bytes
     }
+
+    /// Reads it from where it is to its end, one block after the other.
+    ///
+    /// - Parameters:
+    ///   - size: of a block at most, in bytes.
+    ///   - most: after more bytes than this it stops.
+    ///   - body: called with each block, which has at least one byte.
+    /// - Returns: how many bytes were read.
+    package borrowing func forEachBlock(
+        of size: Int, most: Int, _ body: (Span<UInt8>) -> Void
+    ) throws(FileError) -> Int {
+        let descriptor = self.descriptor
+        var block = [UInt8](repeating: 0, count: size)
+        var sum = 0
+        while sum <= most {
+            let count = block.withUnsafeMutableBytes { block in
+                uninterrupted { read(descriptor, block.baseAddress, block.count) }
+            }
+            guard count >= 0 else { throw FileError(.read, path, Int32(-count)) }
+            if count == 0 { break }
+            sum += count
+            body(block.span.extracting(0..<count))
+        }
+        return sum
+    }
+
+    /// What it is now; `nil` if that cannot be said.
+    package borrowing func currentStatus() -> stat? {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? status : nil
+    }
 }

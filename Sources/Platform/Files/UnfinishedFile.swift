@@ -43,7 +43,7 @@ package struct UnfinishedFile: Sendable {
     }
 
     /// A path next to the final one that no other process chooses.
-    static func newPath(for path: String) -> String {
+    package static func newPath(for path: String) -> String {
         // A number of 16 digits, without leading zeros.
         let digits = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
         return "\(path).\(digits)\(suffix)"

@@ -89,7 +89,7 @@ struct ChainBuilder {
                 result: .failure(.hostMismatch(host: host, names: X509View(leaf).names)))
         }
         X509_VERIFY_PARAM_set_auth_level(parameters, verifier.securityLevel)
-        X509_VERIFY_PARAM_set_time(parameters, time_t(time ?? Clock.coarseWallSeconds()))
+        X509_VERIFY_PARAM_set_time(parameters, time_t(time ?? Clock.wallSeconds()))
         X509_STORE_CTX_set_verify_cb(building, InclusiveExpiry.callback)
         X509_VERIFY_PARAM_set_flags(
             parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST))

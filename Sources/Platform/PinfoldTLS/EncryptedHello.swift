@@ -68,8 +68,12 @@ extension TLSClientConnection {
     /// - Parameter wire: the protocols as encoded in the extension, each preceded by its length;
     ///   empty for none.
     package func offer(applicationProtocols wire: [UInt8]) {
+        wire.withUnsafeBufferPointer { offer(applicationProtocols: $0) }
+    }
+
+    func offer(applicationProtocols wire: UnsafeBufferPointer<UInt8>) {
         guard !wire.isEmpty else { return }
-        _ = SSL_set_alpn_protos(ssl, wire, UInt32(wire.count))
+        _ = SSL_set_alpn_protos(ssl, wire.baseAddress, UInt32(wire.count))
         ErrorQueue.clear()
     }
 }

@@ -25,7 +25,7 @@ enum InclusiveExpiry {
         let isGiven = flags & UInt(X509_V_FLAG_USE_CHECK_TIME) != 0
         let now =
             isGiven
-            ? Int64(X509_VERIFY_PARAM_get_time(parameters)) : Clock.coarseWallSeconds()
+            ? Int64(X509_VERIFY_PARAM_get_time(parameters)) : Clock.wallSeconds()
         return X509View(certificate).notAfter == now
     }
 }

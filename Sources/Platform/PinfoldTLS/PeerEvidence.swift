@@ -76,7 +76,7 @@ struct PeerEvidence: TrustEvidence {
         if accepted == nil { accepted = chain.certificates }
         guard
             let end = verifier.revocation?.end(
-                of: chain.certificates, at: time ?? Clock.coarseWallSeconds())
+                of: chain.certificates, at: time ?? Clock.wallSeconds())
         else { return }
         statusEnd = min(statusEnd ?? end, end)
     }

@@ -75,7 +75,7 @@ struct StapleVerifier {
                     "the stapled OCSP response says that the authority does not know the "
                         + "certificate of \(subject)"))
         }
-        let now = time ?? Clock.coarseWallSeconds()
+        let now = time ?? Clock.wallSeconds()
         guard let next = good.nextUpdate else {
             return invalid("it does not say how long it is valid")
         }

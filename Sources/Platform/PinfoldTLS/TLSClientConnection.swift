@@ -65,12 +65,14 @@ package final class TLSClientConnection: TLSConnection {
     ///     `nil` if the socket carries it directly.
     ///   - client: the client whose request it is made for, and whose share its sessions count
     ///     towards.
+    ///   - offer: the protocols to offer by ALPN instead of the context's; `nil` for those.
     package init(
         context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64,
-        outer: TLSConnection? = nil, client: IPNetwork? = nil
+        outer: TLSConnection? = nil, client: IPNetwork? = nil, offer: ProtocolOffer? = nil
     ) throws(TLSError) {
         let host = TrustVerifier.normalized(host)
-        let key = TLSSessionCache.Key(context: context.identity, host: host, port: port)
+        let key = TLSSessionCache.Key(
+            context: context.identity, host: host, port: port, offer: offer)
         self.context = context
         sessionKey = key
         self.client = client
@@ -82,7 +84,8 @@ package final class TLSClientConnection: TLSConnection {
         }
         try super.init(context: library, fileDescriptor: fileDescriptor, outer: outer)
         SSL_set_connect_state(ssl)
-        if let session { offer(session) }
+        if let session { self.offer(session) }
+        if let offer { self.offer(applicationProtocols: offer.wire) }
         peerReadsEncryptedHello = !EncryptedHello.isOffered(in: context, by: ssl)
         guard !host.isEmpty, !TLSClientConnection.isAddress(host) else { return }
         guard pinfold_SSL_set_host_name(ssl, host) == 1 else {
@@ -179,7 +182,7 @@ extension TLSClientConnection {
     /// - Parameter mayWait: whether the stapled OCSP response is yet to arrive.
     private func verify(_ evidence: inout PeerEvidence, mayWait: Bool) -> Int32 {
         let verdict = context.verifier.verdict(
-            &evidence, host: sessionKey.host, now: Clock.coarseWallSeconds(),
+            &evidence, host: sessionKey.host, now: Clock.wallSeconds(),
             timestamps: timestamps)
         if context.settings.requiresStaple { stapleVerifier = evidence.stapleVerifier }
         switch verdict {

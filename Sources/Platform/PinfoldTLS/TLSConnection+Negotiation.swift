@@ -1,4 +1,5 @@
 import COpenSSL
+import HTTPCore
 
 // The results of a handshake.
 
@@ -25,6 +26,17 @@ extension TLSConnection {
 
     /// Whether the handshake resumed a session.
     package final var isResumed: Bool { pinfold_SSL_session_reused(ssl) == 1 }
+
+    /// What the connection carries by the protocol that ALPN selected: HTTP/1 if none was. To be
+    /// asked after the handshake, as often as one likes: there is no String.
+    package final var carrier: HTTPCarrier {
+        var start: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(ssl, &start, &count)
+        guard let start, count == 2, start[0] == UInt8(ascii: "h"), start[1] == UInt8(ascii: "2")
+        else { return .http1 }
+        return .http2
+    }
 
     /// The protocol selected by ALPN, or `nil` if none was.
     package final var applicationProtocol: String? {

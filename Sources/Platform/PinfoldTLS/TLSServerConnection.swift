@@ -21,6 +21,8 @@ package final class TLSServerConnection: TLSConnection {
     let context: TLSServerContext
     private let source: (any TLSIdentitySource)?
     private let sessionScope: String
+    /// The protocols that are selected from, instead of the context's; `nil` for those.
+    let offer: ProtocolOffer?
     private var identity = Identity.unasked
 
     /// The settings that the connection was made with.
@@ -36,11 +38,15 @@ package final class TLSServerConnection: TLSConnection {
     ///   - source: asked for a certificate instead of the context's source.
     ///   - sessionScope: what its sessions are limited to in addition to the context's scope, such
     ///     as the authority that a tunnel was opened to.
+    ///   - offer: the protocols that are selected from, instead of the context's, which must use
+    ///     ALPN; `nil` for the context's.
     package init(
         context: TLSServerContext, fileDescriptor: Int32, outer: TLSConnection? = nil,
-        source: (any TLSIdentitySource)? = nil, sessionScope: String = ""
+        source: (any TLSIdentitySource)? = nil, sessionScope: String = "",
+        offer: ProtocolOffer? = nil
     ) throws(TLSError) {
         self.context = context
+        self.offer = offer
         self.source = source
         self.sessionScope = sessionScope
         try super.init(context: context.context, fileDescriptor: fileDescriptor, outer: outer)
@@ -143,7 +149,7 @@ package final class TLSServerConnection: TLSConnection {
     /// while it is valid: an outdated one is worse than none. Called by the library.
     func staple() -> Int32 {
         guard case .answered(.present(let identity), _) = identity, let staple = identity.staple,
-            identity.stapleEnd ?? .max > Clock.coarseWallSeconds()
+            identity.stapleEnd ?? .max > Clock.wallSeconds()
         else { return SSL_TLSEXT_ERR_NOACK }
         guard let copy = CRYPTO_malloc(staple.count, nil, 0) else { return SSL_TLSEXT_ERR_NOACK }
         staple.withUnsafeBytes { bytes in

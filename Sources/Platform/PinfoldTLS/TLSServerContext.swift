@@ -33,20 +33,24 @@ package final class TLSServerContext: @unchecked Sendable {
     /// - Parameters:
     ///   - settings: versions and protocols.
     ///   - source: where certificates come from.
-    ///   - clientRoots: who must have issued a client's certificate, without which every handshake
-    ///     fails; `nil` to request none.
+    ///   - clientRoots: who must have issued a client's certificate, otherwise the handshake fails;
+    ///     `nil` to request none.
+    ///   - requiresCertificates: whether a client that shows none is refused.
     ///   - ticketKeys: shared with other contexts; `nil` to resume no session.
     /// - Throws: for settings that the library does not support.
     package init(
         _ settings: TLSServerSettings = TLSServerSettings(),
         source: any TLSIdentitySource & Sendable, clientRoots: TrustRoots? = nil,
-        ticketKeys: TLSTicketKeys? = nil
+        requiresCertificates: Bool = true, ticketKeys: TLSTicketKeys? = nil
     ) throws(TLSContextError) {
         let wire = try LibraryContext.wireForm(settings.applicationProtocols)
         context = try LibraryContext.make(TLS_server_method()) {
             (context) throws(TLSContextError) in
             try Self.configure(context, settings)
-            if let clientRoots { try Self.requireCertificates(context, clientRoots) }
+            if let clientRoots {
+                try Self.requestCertificates(
+                    context, clientRoots, areRequired: requiresCertificates)
+            }
             if let ticketKeys { Self.giveTickets(context, ticketKeys) }
         }
         self.settings = settings
@@ -125,7 +129,7 @@ package final class TLSServerContext: @unchecked Sendable {
             return SSL_TICKET_RETURN(SSL_TICKET_RETURN_IGNORE_RENEW)
         }
         if let certificate = SSL_SESSION_get0_peer(session),
-            X509View(certificate).notAfter < Clock.coarseWallSeconds()
+            X509View(certificate).notAfter < Clock.wallSeconds()
         {
             return SSL_TICKET_RETURN(SSL_TICKET_RETURN_IGNORE_RENEW)
         }
@@ -133,8 +137,8 @@ package final class TLSServerContext: @unchecked Sendable {
             status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW)
     }
 
-    private static func requireCertificates(
-        _ context: OpaquePointer, _ roots: TrustRoots
+    private static func requestCertificates(
+        _ context: OpaquePointer, _ roots: TrustRoots, areRequired: Bool
     ) throws(TLSContextError) {
         guard pinfold_SSL_CTX_set1_verify_cert_store(context, roots.store) == 1,
             let names = roots.subjects()
@@ -144,7 +148,8 @@ package final class TLSServerContext: @unchecked Sendable {
         X509_VERIFY_PARAM_set_flags(
             SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST)
         )
-        SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT) {
+        let mode = SSL_VERIFY_PEER | (areRequired ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0)
+        SSL_CTX_set_verify(context, mode) {
             isVerified, verification in
             guard let verification else { return 0 }
             let outcome = InclusiveExpiry.callback(isVerified, verification)
@@ -180,16 +185,20 @@ extension TLSServerContext {
         guard !protocols.isEmpty else { return }
         SSL_CTX_set_alpn_select_cb(
             context,
-            { _, selected, selectedCount, offered, offeredCount, argument in
+            { ssl, selected, selectedCount, offered, offeredCount, argument in
                 guard let argument else { return SSL_TLSEXT_ERR_ALERT_FATAL }
                 let context = Unmanaged<TLSServerContext>.fromOpaque(argument)
                     .takeUnretainedValue()
-                return context.select(selected, selectedCount, offered, offeredCount)
+                let own = TLSServerConnection.from(ssl)?.offer?.wire
+                return TLSServerContext.select(
+                    from: own ?? UnsafeBufferPointer(context.protocols), selected, selectedCount,
+                    offered, offeredCount)
             }, this)
     }
 
-    /// Selects the first of the settings' protocols that the client offers. Called by the library.
-    private func select(
+    /// Selects the first of a connection's protocols that the client offers. Called by the library.
+    private static func select(
+        from protocols: UnsafeBufferPointer<UInt8>,
         _ selected: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
         _ selectedCount: UnsafeMutablePointer<UInt8>?,
         _ offered: UnsafePointer<UInt8>?, _ offeredCount: UInt32

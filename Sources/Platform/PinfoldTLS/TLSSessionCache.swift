@@ -31,6 +31,10 @@ package final class TLSSessionCache: Sendable {
         var context: UInt64
         var host: String
         var port: UInt16
+        /// What was offered instead of the context's protocols: whoever selects the server by that
+        /// does not get another one's session. Otherwise the protocol is not a session's: it is
+        /// selected anew whenever one is resumed (RFC 7301 §3.1).
+        var offer: ProtocolOffer?
     }
 
     /// A session in its ASN.1 form, so that no library object is shared between threads.

@@ -112,7 +112,7 @@ package final class TrustVerifier: Sendable {
         else { return .refused(TrustError(.chain(.outOfMemory))) }
         let verdict = verdict(
             &evidence, host: host.map(TrustVerifier.normalized),
-            now: time ?? Clock.coarseWallSeconds(), timestamps: timestamps)
+            now: time ?? Clock.wallSeconds(), timestamps: timestamps)
         guard requiresStaple, case .trusted(var facts) = verdict else { return verdict }
         switch evidence.stapleVerifier.verify(staple) {
         case .success(let end):

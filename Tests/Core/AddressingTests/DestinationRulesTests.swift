@@ -100,6 +100,13 @@ struct DestinationRulesTests {
         #expect(try decide("64:ff9b::808:808", denying) == .refused(.deniedNetwork))
         #expect(try decide("2002:808:808::1", denying) == .refused(.deniedNetwork))
         #expect(try decide("64:ff9b::808:908", denying) == .allowed)
+        // Where in an address of a local gateway the other one is, only that gateway knows.
+        let local = rules(allow: ["64:ff9b:1::/48"], deny: ["10.0.0.0/8"])
+        for text in [
+            "64:ff9b:1::a00:1", "64:ff9b:1:a00:0:100::", "64:ff9b:1:a:0:1::",
+            "64:ff9b:1:0:a:0:100:0",
+        ] { #expect(try decide(text, local) == .refused(.deniedNetwork), "\(text)") }
+        #expect(try decide("64:ff9b:1::808:808", local) == .allowed)
         let named = rules(allow: ["64:ff9b::/96"])
         #expect(try decide("64:ff9b::a00:1", named) == .allowed)
     }

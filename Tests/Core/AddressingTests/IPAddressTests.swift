@@ -143,6 +143,21 @@ struct IPAddressTests {
         #expect(address.embeddedV4?.description == expected)
     }
 
+    @Test(
+        arguments: [
+            ("10.0.0.1", []), ("2001:db8::1", []), ("::1", []),
+            ("64:ff9b::10.1.2.3", ["10.1.2.3"]), ("::ffff:10.1.2.3", ["10.1.2.3"]),
+            ("64:ff9b:1::10.1.2.3", ["10.1.2.3"]), ("64:ff9b:1::", []),
+            ("64:ff9b:1:a01:2:300::", ["10.1.2.3", "1.2.3.0", "2.3.0.0"]),
+            ("64:ff9b:2::10.1.2.3", []),
+        ] as [(String, [String])])
+    func `the prefix of local gateways carries an address at any of its places`(
+        text: String, expected: [String]
+    ) throws {
+        let address = try #require(IPAddress(text))
+        #expect(address.embeddedV4s.map(\.description) == expected)
+    }
+
     @Test func `only mapped addresses are unmapped, and families are of the written form`() {
         #expect(IPAddress("::ffff:1.2.3.4")?.unmapped == .v4(0x0102_0304))
         #expect(IPAddress("::1.2.3.4")?.unmapped == .v6(0, 0x0102_0304))

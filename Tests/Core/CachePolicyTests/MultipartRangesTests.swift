@@ -12,7 +12,7 @@ struct MultipartRangesTests {
             of: stored.metadata, storedHead: stored.head.span, for: request.head,
             in: request.bytes.span, boundary: 0xABC)
         let made = try #require(parts)
-        let delimiter = "\r\n--pinfold-0000000000000abc"
+        let delimiter = "\r\n--section-0000000000000abc"
         let type = "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes "
         let heads = made.parts.map { String(decoding: $0.head, as: UTF8.self) }
         #expect(
@@ -29,7 +29,7 @@ struct MultipartRangesTests {
         for boundary in [0, 1, UInt64.max] {
             let made = MultipartRanges(
                 [0..<1, 5..<9], of: 10, contentType: [], boundary: boundary)
-            #expect(made.parts[0].head.count == "\r\n--pinfold-".count + 16 + 34)
+            #expect(made.parts[0].head.count == "\r\n--section-".count + 16 + 34)
             let head = String(decoding: made.parts[1].head, as: UTF8.self)
             #expect(head.hasSuffix("\r\nContent-Range: bytes 5-8/10\r\n\r\n"))
         }

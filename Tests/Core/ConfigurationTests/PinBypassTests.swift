@@ -77,6 +77,14 @@ struct PinBypassTests {
         Case(
             [Entry("::1", pinsets: [0])], "[0:0::1]:80", clearText: .clearText,
             tunnel: .tunnel),
+        // An address that leads to a pinned one.
+        Case(
+            [Entry("192.0.2.1", pinsets: [0])], "[64:ff9b::c000:201]:443", clearText: .port,
+            tunnel: .port, secure: .port),
+        Case(
+            [Entry("192.0.2.1", pinsets: [0])], "[2002:c000:201::1]:80", clearText: .port,
+            tunnel: .port, secure: .port),
+        Case([Entry("192.0.2.1", pinsets: [0])], "[64:ff9b::c000:202]:443"),
         // Pinsets of mode none have requirements, too: a valid chain, their anchors.
         Case(
             [Entry("a.test", pinsets: [1])], "a.test:80", clearText: .clearText,

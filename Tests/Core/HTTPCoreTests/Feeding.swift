@@ -190,8 +190,8 @@ func responseOutcome(
 }
 
 /// A request head parsed whole, for tests that look at one part of it.
-func requestHead(_ text: String) throws -> RequestHead {
-    var parser = RequestHeadParser()
+func requestHead(_ text: String, over carrier: HTTPCarrier = .http1) throws -> RequestHead {
+    var parser = RequestHeadParser(carrier: carrier)
     var head = RequestHead()
     let bytes = latin1(text)
     let progress = try parser.parse(bytes.span, into: &head)
@@ -199,11 +199,14 @@ func requestHead(_ text: String) throws -> RequestHead {
     return head
 }
 
-func responseHead(_ text: String, to method: Method = .get) throws -> ResponseHead {
-    var parser = ResponseHeadParser()
+func responseHead(
+    _ text: String, to method: Method = .get, over carrier: HTTPCarrier = .http1
+) throws -> ResponseHead {
+    var parser = ResponseHeadParser(carrier: carrier)
     var head = ResponseHead()
     let bytes = latin1(text)
-    let context = ResponseContext(method: method, allowsSwitch: true)
+    let context = ResponseContext(
+        method: method, allowsSwitch: carrier == .http1, repairsLines: carrier == .http1)
     let progress = try parser.parse(bytes.span, answering: context, into: &head)
     guard progress == .complete(headBytes: head.length) else { throw IncompleteError() }
     return head

@@ -35,7 +35,10 @@ enum HTTP1ConnectionTable {
         bools.map { Connection.Rest(isFlushed: isFlushed, hasInput: $0) }
     }
 
-    static let requests: [Connection.Request] = HTTPVersion.allCases.flatMap { version in
+    /// The versions of the messages on it.
+    static let versions = HTTPVersion.allCases.filter { $0.carrier == .http1 }
+
+    static let requests: [Connection.Request] = versions.flatMap { version in
         bools.flatMap { hasContent in
             bools.flatMap { persists in
                 bools.map { other in
@@ -70,7 +73,7 @@ enum HTTP1ConnectionTable {
         all += bools.map { .inputEnded(completing: $0) }
         all += [.peerFinished, .sendingFailed, .refused]
         all += bools.map { .drain(hasInput: $0) }
-        return all + [.detached, .lingers, .closed]
+        return all + [.detached, .versionChanged, .lingers, .closed]
     }()
 
     struct Transition {

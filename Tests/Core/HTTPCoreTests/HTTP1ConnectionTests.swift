@@ -166,6 +166,17 @@ struct HTTP1ConnectionTests {
         }
     }
 
+    @Test func `a server's connection changes its version only before its first request`() {
+        Table.each(["versionChanged"]) {
+            let isFirst = !$0.state.facts.contains(.hasCarried)
+            let mayChange =
+                $0.state.role == .server && isFirst
+                && [.idle, .starting].contains($0.state.phase)
+            expect($0, mayChange == ($0.reaction == .nothing))
+            if mayChange { expect($0, $0.next.phase == .detached) }
+        }
+    }
+
     @Test func `a response head has one request, and one request has one final head`() {
         Table.each(["responseHead"]) {
             let isExpected = [.requesting, .awaiting].contains($0.state.phase)
@@ -251,7 +262,7 @@ struct HTTP1ConnectionTests {
 
     // MARK: What a server writes
 
-    @Test(arguments: HTTPVersion.allCases, [true, false])
+    @Test(arguments: Table.versions, [true, false])
     func `content of unknown length is sent as the version allows (RFC 9112 §6.1)`(
         _ version: HTTPVersion, _ isStreamed: Bool
     ) {

@@ -14,7 +14,7 @@ struct ContextFactoryTests {
         var factory = ContextFactory(
             sessions: TLSSessionCache(), showsChains: false, systemRoots: version)
         factory.preparesTLS = readsSystem
-        return try factory.make(UpstreamTLS(roots: sources), pinsets: []).verifier.roots
+        return try factory.make(UpstreamTLS(roots: sources), pinsets: [], .auto).verifier.roots
     }
 
     @Test func `shares the system's trust anchors with all others of the process`() throws {
@@ -22,6 +22,21 @@ struct ContextFactoryTests {
         #expect(try roots() === first)
         #expect(try roots(readsSystem: true) === first)
         #expect(first.hasReadSystem)
+    }
+
+    @Test(
+        arguments: [
+            (.auto, ["h2", "http/1.1"]), (.require, ["h2"]), (.off, ["http/1.1"]),
+        ] as [(ServerHTTP2, [String])])
+    func `servers are offered what their entry says, as far as it is spoken with them`(
+        _ http2: ServerHTTP2, _ names: [String]
+    ) throws {
+        var factory = ContextFactory(
+            sessions: TLSSessionCache(), showsChains: false, systemRoots: SystemRootsVersion())
+        factory.preparesTLS = false
+        let context = try factory.make(UpstreamTLS(), pinsets: [], http2)
+        let offered = context.settings.applicationProtocols
+        #expect(offered == (HTTP2Support.towardsServers ? names : ["http/1.1"]))
     }
 
     @Test func `shares anchors with no context that also trusts others`() throws {

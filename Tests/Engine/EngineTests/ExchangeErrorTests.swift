@@ -1,5 +1,8 @@
+import AccessPolicy
 import EventLoop
+import HTTP2
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldResolver
 import PinfoldTLS
 import Testing
@@ -28,9 +31,15 @@ enum EveryExchangeError {
         case .access: .tunnel(.notTLS)
         case .tunnel: .gateway(.superseded)
         case .gateway: .server(.upstreamClosed)
-        case .server: .request(.hostMissing)
-        case .request: .connectPortRefused(25)
-        case .connectPortRefused: .tunnelHello(.notTLS)
+        case .server: .authentication(.credentialsWrong, .proxy)
+        case .authentication: .request(.hostMissing)
+        case .request: .fields(.hostMismatch)
+        case .fields: .connectPortRefused(25)
+        case .connectPortRefused: .hostNotListed(BoundAuthority(host: "::1", port: 8443))
+        case .hostNotListed: .deniedByRule(RuleDenial(rule: "no-ads", AccessDenial()))
+        case .deniedByRule:
+            .rateLimited(RateExcess(rule: "guests", RateReason(.requests, retryAfter: 1)))
+        case .rateLimited: .tunnelHello(.notTLS)
         case .tunnelHello: .destinationRefused(.scope(.loopback))
         case .destinationRefused: .nameNotResolved(.nxdomain)
         case .nameNotResolved: .connectFailed(.connectionRefused)
@@ -100,10 +109,14 @@ enum EveryExchangeError {
     static let all: [ExchangeError] =
         oneOfEach
         + AccessReason.allCases.map { .access($0) }
+        + AuthenticationReason.allCases.flatMap {
+            [.authentication($0, .proxy), .authentication($0, .origin)]
+        }
         + TunnelReason.allCases.map { .tunnel($0) }
         + GatewayReason.allCases.map { .gateway($0) }
         + ServerReason.allCases.map { .server($0) }
         + WireError.allCases.flatMap { [.request($0), .response($0)] }
+        + MessageError.allCases.map { .fields($0) }
         + DestinationRefusalReason.allCases.map { .destinationRefused($0) }
         + ResolveError.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
@@ -126,10 +139,27 @@ struct ExchangeFaultTests {
 
     @Test func `every status is an error that HTTP knows`() {
         let known: Set<UInt16> = [
-            400, 403, 405, 408, 413, 414, 415, 417, 421, 431, 500, 501, 502, 503, 504, 505, 508,
+            400, 401, 403, 405, 407, 408, 413, 414, 415, 417, 421, 429, 431, 500, 501, 502, 503,
+            504, 505, 508,
         ]
         for fault in EveryExchangeError.all {
             #expect(known.contains(fault.status), "\(fault): \(fault.status)")
+        }
+    }
+
+    @Test func `a server asks by 401 and a proxy by 407`() {
+        for reason in AuthenticationReason.allCases {
+            let asked = [
+                ExchangeError.authentication(reason, .origin).status,
+                ExchangeError.authentication(reason, .proxy).status,
+            ]
+            switch reason {
+            case .required, .credentialsUnusable, .credentialsWrong, .credentialsExpired:
+                #expect(reason.isChallenge && asked == [401, 407])
+            case .credentialsRepeated: #expect(!reason.isChallenge && asked == [400, 400])
+            case .busy: #expect(!reason.isChallenge && asked == [503, 503])
+            case .ended, .certificateUnknown: #expect(!reason.isChallenge && asked == [403, 403])
+            }
         }
     }
 

@@ -21,9 +21,9 @@ struct ExchangeReuseTests {
             ExchangeContents(exchange).variables == [
                 "token", "deadline", "wheelEntry", "isQuiet", "isQueued",
                 "environment", "metrics", "origins", "store", "state", "client", "request",
-                "response", "intake", "forwarding", "report", "remarks", "upload", "caching",
-                "storing",
-                "serving", "collapsing", "tunnel", "changed", "nextInQueue", "previousInQueue",
+                "response", "intake", "forwarding", "report", "remarks", "caller", "upload",
+                "caching", "storing", "serving", "collapsing", "tunnel", "limiting", "changed",
+                "nextInQueue", "previousInQueue",
             ])
     }
 
@@ -34,6 +34,7 @@ struct ExchangeReuseTests {
             ("forwarding", { $0.forwarding.needFreshConnection() }),
             ("report", { $0.report.answered(200) }),
             ("remarks", { $0.remarks.failed(.access(.loopDetected)) }),
+            ("caller", { $0.caller.offers(.basic) }),
             ("upload", { $0.upload.wait(until: 3) }),
             ("caching", { $0.caching.forward(because: .stale) }),
             ("storing", { $0.storing.pause(at: 4) }),
@@ -43,11 +44,12 @@ struct ExchangeReuseTests {
                     let body = LevelBody(id: 1, count: 1, chunkBytes: 1, source: FullLevel())
                     $0.serving.read(
                         with: StoredBodyReader(
-                            exchange: $0, source: .disk(body), content: 0..<1))
+                            exchange: $0, source: .disk(body), of: nil, content: 0..<1))
                 }
             ),
             ("collapsing", { $0.collapsing.lead(9) }),
             ("tunnel", { $0.tunnel = Exchange.Tunnelling() }),
+            ("limiting", { $0.limiting = Exchange.Limiting(nil, reported: []) }),
         ]
     }
 

@@ -10,7 +10,8 @@ private enum Table {
 
     /// One state of each kind.
     nonisolated(unsafe) static let steps: [State.Step] = [
-        .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting(1),
+        .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering, .connecting,
+        .requesting(1),
         .discarding(1, then: .serveConfirmed), .discarding(1, then: .forwardAgain),
         .responding(1), .serving, .finishing, .opening, .tunnelling,
     ]
@@ -50,7 +51,8 @@ private enum Table {
     nonisolated(unsafe) static let events: [State.Event] =
         [true, false].map {
             .begin(.init(hasContent: $0, isIdempotent: true, hasClient: true))
-        } + State.Decision.allCases.map { .decided($0) } + [.loaded, .flightEnded]
+        } + State.Decision.allCases.map { .decided($0) }
+        + [.authenticated, .turnCame, .loaded, .flightEnded]
         + [true, false].map { .connected(2, wasReused: true, sendsGathered: $0) }
         + State.Answer.allCases.map { .answered($0) }
         + [true, false].map { .responseEnded(isRead: $0) }
@@ -182,10 +184,19 @@ struct ExchangeStateTests {
         Table.each { state, event, next, reaction in
             guard reaction.isLegal, next.name != state.name else { return }
             let (isWait, isOpening) = (state.name == "connecting", state.name == "opening")
+            // The check has been made, or the client has left.
+            let isCheck = state.name == "authenticating"
+            #expect(!isCheck || reaction.ends || event.name == "authenticated")
+            let isDelay = state.name == "delayed"
+            #expect(!isDelay || reaction.ends || event.name == "turnCame")
             switch reaction.release {
+            case .check: #expect(isCheck && reaction.ends)
+            case .turn: #expect(isDelay && reaction.ends)
             case .wait: #expect(isWait && next.name != "requesting")
             case .opening: #expect(isOpening && next.name != "tunnelling")
             case .nothing, .upstream:
+                #expect(!isCheck || event.name == "authenticated")
+                #expect(!isDelay || event.name == "turnCame")
                 #expect(!isWait || next.name == "requesting")
                 #expect(!isOpening || next.name == "tunnelling")
             }
@@ -246,7 +257,10 @@ struct ExchangeStateTests {
         }
         #expect(seen["sendContent"] == ["requesting", "discarding", "responding"])
         #expect(seen["gatherContent"] == ["gathering"])
-        #expect(seen["holdContent"] == ["routing", "loading", "waiting", "connecting"])
+        #expect(
+            seen["holdContent"] == [
+                "routing", "authenticating", "delayed", "loading", "waiting", "connecting",
+            ])
         #expect(seen["dropContent"] == ["serving", "finishing", "opening", "tunnelling"])
     }
 
@@ -273,7 +287,8 @@ struct ExchangeStateTests {
 
     @Test func `an event that its caller continues after has no other reaction`() {
         let events: Set = [
-            "begin", "decided", "loaded", "flightEnded", "connected", "answered", "relayed",
+            "begin", "decided", "authenticated", "turnCame", "loaded", "flightEnded", "connected",
+            "answered", "relayed",
         ]
         Table.each { _, event, _, reaction in
             guard events.contains(event.name), reaction.isLegal else { return }

@@ -72,11 +72,11 @@ struct InspectedTunnelTests {
                 account: nil,
                 handover: DownstreamHandover(
                     transport: Transport(descriptor: nearClient), leftover: nil,
-                    pending: OutputQueue(), closed: { [weak self] in self?.closings += 1 }),
+                    pending: OutputQueue(), closed: { [weak self] _ in self?.closings += 1 }),
                 server: EstablishedConnection(
                     transport: Transport(descriptor: nearServer),
                     endpoint: try #require(Endpoint("127.0.0.1:443"))),
-                policy: environment.policy
+                policy: environment.policy, request: nil
             ) { [weak self] in self?.ended($0) }
             tunnel.start()
         }

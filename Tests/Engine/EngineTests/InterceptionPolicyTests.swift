@@ -18,7 +18,7 @@ struct InterceptionPolicyTests {
     }
 
     static func makeAuthority() throws -> InterceptionAuthority {
-        let now = Clock.coarseWallSeconds()
+        let now = Clock.wallSeconds()
         let files = try CertificateAuthority.make(
             AuthorityProfile(
                 key: .ecdsaP256, commonName: "Test CA", validity: now - 3600...now + 86_400))
@@ -65,7 +65,7 @@ struct InterceptionPolicyTests {
             as [(InterceptMode, Bool)]
         {
             let policy = try policy(hosts, byDefault: mode, issuer: issuer, authority: authority)
-            #expect((policy.interception(for: asked) != nil) == expected)
+            #expect((policy.interception(for: asked, by: .none) != nil) == expected)
         }
     }
 
@@ -75,7 +75,7 @@ struct InterceptionPolicyTests {
             try policy(hosts, byDefault: .always, issuer: nil, authority: authority),
             try policy(hosts, issuer: issuer, authority: nil),
         ]
-        #expect(without.allSatisfy { $0.interception(for: asked) == nil })
+        #expect(without.allSatisfy { $0.interception(for: asked, by: .none) == nil })
     }
 
     @Test func `continues through a reload that changes nothing, and through no other`() throws {

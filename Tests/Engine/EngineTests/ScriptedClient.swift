@@ -57,7 +57,9 @@ final class ScriptedClient: DownstreamStream {
     var localAddress: IPAddress? { nil }
     var sentBytes: (total: UInt64, content: UInt64) { (responseBytes, contentBytes) }
     var isFlushed: Bool { output.isEmpty }
-    var takesInterimResponses: Bool { exchange?.request.version == .http11 }
+    var takesInterimResponses: Bool {
+        exchange?.request.version.hasInterimResponses ?? false
+    }
     private var number: Int { request?.number ?? -1 }
     private var environment: Environment { world.process.environments[worker] }
 
@@ -85,12 +87,16 @@ final class ScriptedClient: DownstreamStream {
             buffer.writable.copyBytes(from: request.content[0..<request.bytesWithHead])
             buffer.end += request.bytesWithHead
         }
-        var parser = RequestHeadParser()
+        var parser = RequestHeadParser(carrier: world.carriers.clients)
         let span = Span<UInt8>(_unsafeElements: buffer.readable.bindMemory(to: UInt8.self))
         guard case .complete(request.head.count)? = try? parser.parse(span, into: &exchange.request)
         else { return world.fail("request \(number) is not parsed") }
         buffer.start += request.head.count
         upload = request.framing == .none ? nil : Upload()
+        if exchange.request.version.marksEnd {
+            let isRight = (try? exchange.request.decideContent(follows: upload != nil)) != nil
+            check(isRight && exchange.request.framing == request.framing, "another framing")
+        }
         headBuffer = buffer
         world.note("begins", index, number)
         request.isServed = !world.random.chance(1)

@@ -37,7 +37,7 @@ final class ScriptedRelay {
         let relay = Relay(
             environment: environment, idleMilliseconds: idleMilliseconds
         ) { [weak self] in
-            self?.endings.append(Ending(toUpstream: $0, toClient: $1, wasIdle: $2))
+            self?.endings.append(Ending(toUpstream: $0, toClient: $1, wasIdle: $2 == .idle))
         }
         do {
             try relay.start(

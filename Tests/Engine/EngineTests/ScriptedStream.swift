@@ -13,6 +13,7 @@ final class ScriptedStream: UpstreamStream {
     let wasReused: Bool
     var connectionTimes: ConnectionTimes? { nil }
     var tlsVersion: TLSVersion? { nil }
+    var carrier: HTTPCarrier { .http1 }
     var isEventStream: Bool { false }
     var serverCertificate: ServerCertificate? { nil }
     var requestIsSent: Bool { requestHasEnded && output.isEmpty }
@@ -250,15 +251,30 @@ final class ScriptedStream: UpstreamStream {
     }
 
     /// Parses a head as a connection does, and passes it to the consumer; its memory is reused.
-    private func send(head text: String, to consumer: any UpstreamConsumer) {
-        var bytes = Array(text.utf8)
-        var parser = ResponseHeadParser()
+    /// - Parameter hasContent: whether content follows, which a head of HTTP/2 does not say.
+    private func send(
+        head text: String, hasContent: Bool = false, to consumer: any UpstreamConsumer
+    ) {
+        // With HTTP/2 there is no Upgrade to ask for.
+        let carrier = asksForUpgrade ? .http1 : world.carriers.servers
+        var bytes =
+            switch carrier {
+            case .http1: Array(text.utf8)
+            case .http2: Array(text.assembledFromHTTP2.utf8)
+            }
+        var parser = ResponseHeadParser(carrier: carrier)
         guard
             case .complete(bytes.count)? = try? parser.parse(
                 bytes.span,
                 answering: ResponseContext(method: method, allowsSwitch: asksForUpgrade),
                 into: &consumer.response)
         else { return world.fail("a server's head is not parsed:\n\(text)") }
+        if consumer.response.version.marksEnd, !consumer.response.isInterim {
+            check(
+                (try? consumer.response.decideContent(follows: hasContent)) != nil,
+                "a response whose content is not what its head says")
+            check(!consumer.response.framing.endsWithConnection, "an end that is not marked")
+        }
         bytes.withUnsafeMutableBytes { memory in
             consumer.upstreamHead(UnsafeRawBufferPointer(memory))
             memory.initializeMemory(as: UInt8.self, repeating: 0xEE)
@@ -273,7 +289,9 @@ final class ScriptedStream: UpstreamStream {
         world.note("answers", reply.status, number)
         answer = reply.content
         part = .body
-        send(head: reply.head, to: consumer)
+        let hasContent = method != .head && !(answer?.body.isEmpty ?? true)
+        send(
+            head: reply.head, hasContent: hasContent || answer?.trailers != nil, to: consumer)
         world.noteAnswered(request, reply)
         guard self.consumer === consumer else { return }
         let framing = consumer.response.framing

@@ -87,6 +87,7 @@ extension SimulatedWorld {
         } catch {
             fail("no process: \(error)")
         }
+        rateAccounts = [:]
         for worker in reloads.indices { reloads[worker] += 1 }
         if environment != nil { fail("the environment of a process that has ended is kept") }
         if exchanges.contains(where: { $0.exchange != nil }) {

@@ -74,7 +74,7 @@ final class SimulatedRequest {
         let target = SimulatedTarget(name: world.random.pick(world.destinations), port: port)
         self.target = target
         let head = "CONNECT \(target.text) HTTP/1.1\r\nHost: \(target.text)\r\n"
-        self.head = Array("\(head)X-Request: \(number)\r\n\r\n".utf8)
+        makeHead(of: "\(head)X-Request: \(number)\r\n\r\n", world)
     }
 
     var isSafe: Bool { method == "GET" || method == "HEAD" || method == "OPTIONS" }
@@ -158,7 +158,19 @@ final class SimulatedRequest {
         if !connection.isEmpty {
             text += "Connection: \(connection.joined(separator: ", "))\r\n"
         }
-        head = Array((text + "\r\n").utf8)
+        makeHead(of: text + "\r\n", world)
+    }
+
+    /// The head as the client's connection brings it.
+    private func makeHead(of text: String, _ world: SimulatedWorld) {
+        switch world.carriers.clients {
+        case .http1: head = Array(text.utf8)
+        case .http2:
+            head = Array(text.assembledFromHTTP2.utf8)
+            // It has no Upgrade, and takes trailers unasked.
+            asksForUpgrade = false
+            asksForTrailers = true
+        }
     }
 }
 

@@ -6,13 +6,15 @@ import PinfoldMetrics
 
 /// The states of an exchange, to be counted.
 enum SimulatedState: Int, CaseIterable {
-    case ended, routing, loading, waiting, gathering, connecting, requesting, discarding
-    case responding, serving, finishing, opening, tunnelling
+    case ended, routing, authenticating, delayed, loading, waiting, gathering, connecting
+    case requesting, discarding, responding, serving, finishing, opening, tunnelling
 
     init(_ step: Exchange.State.Step) {
         switch step {
         case .ended: self = .ended
         case .routing: self = .routing
+        case .authenticating: self = .authenticating
+        case .delayed: self = .delayed
         case .loading: self = .loading
         case .waiting: self = .waiting
         case .gathering: self = .gathering
@@ -27,9 +29,10 @@ enum SimulatedState: Int, CaseIterable {
         }
     }
 
-    /// Those that a world gets to and stays in: what is discarded has no content.
+    /// Those that a world gets to and stays in: what is discarded has no content, and no listener
+    /// asks who is asking.
     static let reachable: [SimulatedState] = [
-        .loading, .waiting, .gathering, .connecting, .requesting, .responding, .serving,
+        .delayed, .loading, .waiting, .gathering, .connecting, .requesting, .responding, .serving,
         .finishing, .opening, .tunnelling,
     ]
 }
@@ -50,6 +53,7 @@ extension SimulatedWorld {
             seen[SimulatedState(exchange.state.step).rawValue] += 1
             if exchange.client !== client { fail("a client's exchange is another's") }
             if loops.count > 1 { noteMeetings(exchange) }
+            checkTurn(of: exchange)
             if case .connecting = exchange.state.step,
                 !upstreams.waits.contains(where: { $0.consumer === exchange })
             {
@@ -62,6 +66,7 @@ extension SimulatedWorld {
                 fail("\(number(of: exchange)) has a stream that is over")
             }
         }
+        if isRated { checkRates() }
         for stream in upstreams.streams {
             let upstream = stream.exchange?.upstream
             if ((upstream as? ResponseFilter)?.stream ?? upstream) !== stream {
@@ -228,6 +233,7 @@ extension SimulatedWorld {
         if !upstreams.limitsAreFree { fail("uploads are still counted") }
         if !upstreams.waits.isEmpty || !upstreams.streams.isEmpty { fail("streams are left") }
         if metrics.value(.illegalTransitions) != 0 { fail("an illegal transition") }
+        checkRatesAtEnd()
         if process.environments.contains(where: { $0.flights.leaderCount != 0 }) {
             fail("somebody still leads a flight")
         }

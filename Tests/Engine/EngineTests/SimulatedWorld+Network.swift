@@ -40,6 +40,8 @@ extension SimulatedWorld {
         let mustRefuse =
             !request.isServed || request.ingress != 0 || target.port != SimulatedTarget.port
             || target.name.isDenied
+        // How much somebody may ask for is decided before what.
+        if isRated, status == 429 { return }
         if mustRefuse, status != refusals, request.isServed { fail("\(text): is not refused") }
         guard status == 403, !mustRefuse else { return }
         if !target.name.hasRefused(port: target.port, trust: request.trust) {
@@ -97,7 +99,7 @@ extension SimulatedWorld {
         tunnels.append(tunnel)
         return DownstreamHandover(
             transport: Transport(descriptor: near), leftover: leftover, pending: pending,
-            closed: { tunnel.noteClosed() })
+            closed: { _ in tunnel.noteClosed() })
     }
 
     /// Forgets the tunnels that are over on both sides.

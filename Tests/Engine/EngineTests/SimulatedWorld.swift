@@ -30,6 +30,8 @@ final class SimulatedWorld {
     }
 
     let seed: UInt64
+    /// What its clients and servers speak.
+    let carriers: SimulatedCarriers
     var random: SeededRandom
     private let time = Time()
     /// One for each worker. Messages between workers arrive when the loop of their receiver turns.
@@ -55,9 +57,13 @@ final class SimulatedWorld {
     private(set) var upstreams: ScriptedUpstreams!
     /// Whether responses are translated on their way.
     let isRuled: Bool
+    /// Whether requests are limited by rates.
+    let isRated: Bool
+    /// Whatever has counted requests for rates, in this process.
+    var rateAccounts: [ObjectIdentifier: RateAccount] = [:]
     let work = SimulatedWork()
     var policies: [PolicySnapshot] {
-        isRuled ? SimulationPolicies.ruled : SimulationPolicies.plain
+        SimulationPolicies.all(isRuled: isRuled, isRated: isRated)
     }
     var disk: ScriptedDisk?
     var resolver: ScriptedResolver { names }
@@ -94,13 +100,17 @@ final class SimulatedWorld {
         weak var exchange: Exchange?
     }
 
-    /// - Parameter quota: requests that its clients make.
-    init(seed: UInt64, quota: Int) throws {
+    /// - Parameters:
+    ///   - quota: requests that its clients make.
+    ///   - carriers: what its clients and servers speak.
+    init(seed: UInt64, quota: Int, carriers: SimulatedCarriers) throws {
+        self.carriers = carriers
         self.seed = seed
         self.quota = quota
         random = SeededRandom(seed: seed)
         fate = SeededRandom(seed: ~seed)
         isRuled = seed % 3 == 1
+        isRated = seed % 7 == 6
         let time = time
         let source = TimeSource(
             monotonicMilliseconds: { time.monotonic },
@@ -112,7 +122,7 @@ final class SimulatedWorld {
         links = loops.map { _ in UpstreamsLink() }
         options = Self.storeOptions(&random)
         names = try ScriptedResolver { time.monotonic }
-        let policies = isRuled ? SimulationPolicies.ruled : SimulationPolicies.plain
+        let policies = SimulationPolicies.all(isRuled: isRuled, isRated: isRated)
         let address = try Self.endpoint("127.0.0.1:1")
         peer = address
         account = accounts.open(address.address, limit: 10)
@@ -270,12 +280,15 @@ final class SimulatedWorld {
         let request = SimulatedRequest(self, number: requests.count)
         request.began = stepNumber
         request.worker = client.worker
-        request.reloads = reloads[client.worker]
-        let policy = process.environments[client.worker].policy
-        request.trust = policy.trust
-        request.tunnelMilliseconds = policy.timeouts.tunnelMilliseconds
+        judge(request, by: process.environments[client.worker].policy)
         requests.append(request)
         client.begin(request)
+    }
+
+    private func judge(_ request: SimulatedRequest, by policy: PolicySnapshot) {
+        request.reloads = reloads[request.worker]
+        request.trust = policy.trust
+        request.tunnelMilliseconds = policy.timeouts.tunnelMilliseconds
     }
 
     private func step() {
@@ -325,6 +338,13 @@ final class SimulatedWorld {
         reloads[worker] += 1
         process.environments[worker].adopt(policy)
         upstreams.supersede()
+        // Whoever waits for their turn is judged again.
+        for client in clients where client.worker == worker {
+            guard case .delayed? = client.exchange?.state.step, let request = client.request else {
+                continue
+            }
+            judge(request, by: policy)
+        }
     }
 
     /// A deadline comes before its time.

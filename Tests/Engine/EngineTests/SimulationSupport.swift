@@ -72,18 +72,26 @@ struct CriticalLog: LogHandler {
 /// The configurations between which a world is reloaded. Two that follow each other here trust the
 /// same servers, or not.
 enum SimulationPolicies {
-    static let plain = all(isRuled: false)
-    /// Those whose hosts have rules for responses.
-    static let ruled = all(isRuled: true)
+    private static let plain = make(isRuled: false, isRated: false)
+    private static let ruled = make(isRuled: true, isRated: false)
+    private static let rated = make(isRuled: false, isRated: true)
+    private static let ruledAndRated = make(isRuled: true, isRated: true)
 
-    private static func all(isRuled: Bool) -> [PolicySnapshot] {
+    /// - Parameters:
+    ///   - isRuled: whether their hosts have rules for responses.
+    ///   - isRated: whether they have rules with rates for requests.
+    static func all(isRuled: Bool, isRated: Bool) -> [PolicySnapshot] {
+        isRuled ? isRated ? ruledAndRated : ruled : isRated ? rated : plain
+    }
+
+    private static func make(isRuled: Bool, isRated: Bool) -> [PolicySnapshot] {
         let labels = RouteLabels()
         var made: [PolicySnapshot] = []
         for trust in 0..<2 {
             for variant in 0..<3 {
                 made.append(
                     make(
-                        trust: trust, variant: variant, isRuled: isRuled,
+                        trust: trust, variant: variant, isRuled: isRuled, isRated: isRated,
                         following: variant > 0 ? made.last : nil,
                         generation: UInt64(made.count + 1), labels))
             }
@@ -92,9 +100,8 @@ enum SimulationPolicies {
     }
 
     private static func make(
-        trust: Int, variant: Int, isRuled: Bool, following previous: PolicySnapshot?,
-        generation: UInt64,
-        _ labels: RouteLabels
+        trust: Int, variant: Int, isRuled: Bool, isRated: Bool,
+        following previous: PolicySnapshot?, generation: UInt64, _ labels: RouteLabels
     ) -> PolicySnapshot {
         var configuration = ConfigurationSnapshot(
             workers: .auto(onlineCores: 1), listeners: [])
@@ -112,6 +119,7 @@ enum SimulationPolicies {
         } else {
             configuration.hosts = HostTable(entries: slicedHosts)
         }
+        if isRated { configuration.access.rules = SimulatedRates.rules(variant: variant) }
         configuration.limits.upstreamPerHost = [256, 4, 2][variant]
         configuration.limits.perClient.exchanges = [100, 4, 100][variant]
         configuration.timeouts.connectMilliseconds = [500, 5000, 500][variant]

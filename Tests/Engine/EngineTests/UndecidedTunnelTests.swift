@@ -41,7 +41,8 @@ struct UndecidedTunnelTests {
                 authority: BoundAuthority(host: server.host, port: server.port), account: nil,
                 handover: DownstreamHandover(
                     transport: Transport(descriptor: near), leftover: nil, pending: pending,
-                    closed: { [weak self] in self?.closings += 1 })
+                    closed: { [weak self] _ in self?.closings += 1 }),
+                request: nil
             ) { [weak self] in self?.ended($0) }
             tunnel.start()
         }

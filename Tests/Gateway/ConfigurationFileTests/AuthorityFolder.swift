@@ -6,7 +6,7 @@ import PinfoldTLS
 func withAuthority<Result>(
     days: Int64 = 365, _ body: (String) throws -> Result
 ) throws -> Result {
-    let now = Clock.coarseWallSeconds()
+    let now = Clock.wallSeconds()
     let files = try CertificateAuthority.make(
         AuthorityProfile(
             key: .ecdsaP256, commonName: "Test CA",

@@ -113,6 +113,8 @@ struct ConfigurationPageTests {
                     entry.value, path.isEmpty ? entry.key : "\(path).\(entry.key)", into: &leaves)
             }
         case .mapping: leaves[path, default: []].append("{}")
+        case .sequence(let elements) where elements.contains(where: \.isMapping):
+            for element in elements { collect(element, path, into: &leaves) }
         case .sequence(let elements):
             let texts = elements.map { element in
                 if case .scalar(let text, _) = element.content { text } else { "…" }
@@ -129,6 +131,10 @@ struct ConfigurationPageTests {
         let text = text.filter { $0 != "\"" && $0 != "`" }
         return Quantity.milliseconds(text).map(Quantity.text(milliseconds:)) ?? text
     }
+}
+
+extension ConfigNode {
+    fileprivate var isMapping: Bool { if case .mapping = content { true } else { false } }
 }
 
 extension String {

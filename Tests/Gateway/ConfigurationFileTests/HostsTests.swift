@@ -40,6 +40,15 @@ struct HostsTests {
         #expect(second.tls.minimum == .tls12)
     }
 
+    @Test func `HTTP/2 is required of servers only once it is spoken with them`() throws {
+        let text = "hosts: [{ match: [a], http2: require }]"
+        guard !HTTP2Support.towardsServers else {
+            #expect(try load(text).hosts.entries[0].http2 == .require)
+            return
+        }
+        #expect(errors(of: text).first?.contains("require is not yet supported") == true)
+    }
+
     @Test func `the timeouts of an entry override the general ones`() throws {
         let snapshot = try load(
             """

@@ -114,7 +114,7 @@ struct InterceptionTests {
         try withAuthority(days: 100) { folder in
             var environment = testEnvironment
             func load(inDays days: Int64) throws -> LoadedConfiguration {
-                environment.now = Clock.coarseWallSeconds() + days * 86_400
+                environment.now = Clock.wallSeconds() + days * 86_400
                 return try ConfigurationLoader(environment: environment)
                     .load(text: Array(both.utf8), name: folder + "/gateway.yaml")
             }

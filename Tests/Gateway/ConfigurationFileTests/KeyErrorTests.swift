@@ -45,6 +45,18 @@ struct KeyErrorTests {
             "1: limits.upstreamPerHost: 65536 is out of range; "
                 + "expected a whole number from 1 to 65535"),
         Wrong(
+            "limits: { streams: 0 }",
+            "1: limits.streams: 0 is out of range; expected a whole number from 1 to 10000"),
+        Wrong(
+            "limits: { resets: 9 }",
+            "1: limits.resets: 9 is out of range; expected a whole number from 10 to 100000"),
+        Wrong(
+            "listeners:\n  - address: 127.0.0.1:1\n    http2: require",
+            "3: listeners[0].http2: \"require\" is not valid; expected one of auto, off"),
+        Wrong(
+            "hosts:\n  - match: [a]\n    http2: on",
+            "3: hosts[0].http2: \"on\" is not valid; expected one of auto, require, off"),
+        Wrong(
             "limits: { bufferBytes: 1KiB }",
             "1: limits.bufferBytes: 1KiB is out of range; "
                 + "expected a size from 1MiB to 1024TiB, in bytes or with KB, MB, GB, TB, KiB, "
@@ -182,8 +194,8 @@ struct KeyErrorTests {
 
     @Test(arguments: [
         (
-            "listeners:\n  - address: 127.0.0.1:1\n    credentials: users",
-            "3: listeners[0].credentials"
+            "listeners:\n  - address: 127.0.0.1:1\n    proxyProtocol: false",
+            "3: listeners[0].proxyProtocol"
         ),
         (
             "listeners:\n  - address: 127.0.0.1:1\n    proxyProtocol: false",

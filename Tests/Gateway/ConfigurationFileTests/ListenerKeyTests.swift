@@ -9,7 +9,7 @@ import Testing
 struct ListenerKeyTests {
     /// The warnings about a listener whose certificate keys have these modes.
     private func warnings(modes: [Int], asList: Bool = true) throws -> [ConfigurationWarning] {
-        let now = Clock.coarseWallSeconds()
+        let now = Clock.wallSeconds()
         return try withTemporaryFolder { folder in
             let files = try modes.indices.map { index in
                 let made = try CertificateAuthority.make(

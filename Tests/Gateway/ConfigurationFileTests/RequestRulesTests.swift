@@ -12,7 +12,7 @@ private func rules(_ request: String) throws -> RequestRules {
     try load(hosts(request)).hosts.entries[0].request
 }
 
-private let names = "the name of a request header field"
+private let names = "the name of a header field"
 private let key = "1: hosts[0].request"
 
 @Suite("The key request of an entry")
@@ -119,7 +119,7 @@ struct RequestRulesTests {
         Wrong(
             hosts("[]"),
             "\(key): is a list; expected a mapping with timeout, cachePolicy, "
-                + "headers, authorization, path, query, parameters, body"),
+                + "headers, forwardUser, authorization, path, query, parameters, body"),
         Wrong(
             hosts("{ cachePolicy: always }"),
             "\(key).cachePolicy: \"always\" is not valid; expected one of useProtocol, "
@@ -130,7 +130,7 @@ struct RequestRulesTests {
                 + "expected one of remove, rename, set, add, defaults"),
         Wrong(
             hosts("{ headers: { remove: X-A } }"),
-            "\(key).headers.remove: is a single value; expected a list of request header fields"),
+            "\(key).headers.remove: is a single value; expected a list of header fields"),
         Wrong(
             hosts("{ headers: { remove: ['X A', ''] } }"),
             "\(key).headers.remove[0]: \"X A\" is not valid; expected \(names)",

@@ -12,6 +12,7 @@ let fullConfiguration = """
       - name: proxy
         address: 127.0.0.1:8080
         kind: forward
+        http2: off
       - name: payments
         address: 127.0.0.1:8081
         kind: reverse
@@ -62,6 +63,7 @@ let fullConfiguration = """
         probe: { interval: 30s, path: /health }
       - match: ["[2001:db8::1]:443", 192.0.2.7]
         tunnel: refuse
+        http2: off
         response:
           image:
             accept: [image/png, image/jpeg]
@@ -95,7 +97,8 @@ let fullConfiguration = """
     resolver: { servers: ["192.0.2.53", "[2001:db8::53]:5353"], minimumTTL: 1s, maximumTTL: 1h }
     activity: { activationDelay: 1s, completionDelay: 170ms }
     limits: { connections: 20000, headBytes: 32KiB, fields: 128, upstreamPerHost: 256,
-              pending: 1024, bufferBytes: 2MiB, perClient: { connections: 50, exchanges: 40 } }
+              pending: 1024, bufferBytes: 2MiB, streams: 250, resets: 1000,
+              perClient: { connections: 50, exchanges: 40 } }
     timeouts: { head: 10s, idle: 60s, connect: 5s, firstByte: 60s, body: 60s,
                 tunnel: 20m, eventStream: 30m, grace: 30s }
     log: { level: info, access: { path: access.log, format: combined } }
@@ -119,6 +122,9 @@ struct ShapeTests {
         try withFullConfiguration { folder in
             let snapshot = try load(fullConfiguration, folder: folder)
             #expect(snapshot.listeners.count == 2)
+            #expect(snapshot.listeners.map(\.http2) == [.off, .auto])
+            #expect(snapshot.hosts.entries.map(\.http2) == [.auto, .off])
+            #expect(snapshot.limits.streams == 250 && snapshot.limits.resets == 1000)
             #expect(snapshot.hosts.entries.count == 2)
             #expect(snapshot.hosts.entries[0].pinsets == [0, 1])
             #expect(snapshot.pinsets.map(\.pinset.name) == ["payments", "own-ca", "off"])

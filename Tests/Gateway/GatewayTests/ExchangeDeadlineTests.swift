@@ -32,7 +32,7 @@ struct ExchangeDeadlineTests {
             with: StoredBodyReader(
                 exchange: exchange,
                 source: .disk(LevelBody(id: 1, count: 10, chunkBytes: 10, source: FullLevel())),
-                content: 0..<10))
+                of: nil, content: 0..<10))
         let first = exchange.report.id
         for _ in 0..<1000 where exchange.report.id == first { exchange.deadlineReached() }
 

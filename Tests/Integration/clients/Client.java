@@ -1,3 +1,5 @@
+import java.net.Authenticator;
+import java.net.PasswordAuthentication;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -10,11 +12,25 @@ import java.util.HexFormat;
 final class Client {
     public static void main(String[] arguments) throws Exception {
         // Its proxy is that of the properties, its trust that of the store which they name.
-        HttpClient client = HttpClient.newHttpClient();
+        HttpClient.Builder settings = HttpClient.newBuilder();
+        String user = URI.create(System.getenv().getOrDefault("http_proxy", "")).getUserInfo();
+        if (user != null) {
+            String[] parts = user.split(":", 2);
+            settings.authenticator(new Authenticator() {
+                @Override
+                protected PasswordAuthentication getPasswordAuthentication() {
+                    return new PasswordAuthentication(parts[0], parts[1].toCharArray());
+                }
+            });
+        }
+        HttpClient client = settings.build();
         for (int index = 2; index < arguments.length; index++) {
             String[] step = arguments[index].split(":", 2);
             URI target = URI.create(arguments[0] + step[1]);
             HttpRequest.Builder request = HttpRequest.newBuilder(target);
+            if (System.getenv("PROXY_TOKEN") != null) {
+                request.header("Proxy-Authorization", "Bearer " + System.getenv("PROXY_TOKEN"));
+            }
             if (step[0].equals("PUT")) {
                 request.PUT(HttpRequest.BodyPublishers.ofFile(Path.of(arguments[1])));
             }

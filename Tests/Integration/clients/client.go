@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -15,6 +16,20 @@ import (
 
 func main() {
 	base, file, steps := os.Args[1], os.Args[2], os.Args[3:]
+	proof := ""
+	if token := os.Getenv("PROXY_TOKEN"); token != "" {
+		proof = "Bearer " + token
+		transport := http.DefaultTransport.(*http.Transport)
+		transport.ProxyConnectHeader = http.Header{"Proxy-Authorization": {proof}}
+	}
+	if file := os.Getenv("PROXY_CERTIFICATE"); file != "" {
+		pair, err := tls.LoadX509KeyPair(file, file)
+		if err != nil {
+			log.Fatal(err)
+		}
+		transport := http.DefaultTransport.(*http.Transport)
+		transport.TLSClientConfig = &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		log.Fatal(err)
@@ -28,6 +43,9 @@ func main() {
 		request, err := http.NewRequest(method, base+path, body)
 		if err != nil {
 			log.Fatal(err)
+		}
+		if proof != "" && request.URL.Scheme == "http" {
+			request.Header.Set("Proxy-Authorization", proof)
 		}
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil {

@@ -10,13 +10,22 @@ const tls = require("tls");
 
 const proxy = new URL(process.env.HTTPS_PROXY);
 
+// The field that proves to the proxy who is asking.
+function proof() {
+  const token = process.env.PROXY_TOKEN;
+  if (token) return { "Proxy-Authorization": `Bearer ${token}` };
+  if (!proxy.username) return {};
+  const pair = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
+  return { "Proxy-Authorization": `Basic ${Buffer.from(pair).toString("base64")}` };
+}
+
 // An agent whose connections are TLS in tunnels through the proxy.
 class TunnelAgent extends https.Agent {
   createConnection(options, done) {
     const authority = `${options.host}:${options.port}`;
     const asked = http.request({
       host: proxy.hostname, port: proxy.port, method: "CONNECT", path: authority,
-      headers: { Host: authority },
+      headers: { Host: authority, ...proof() },
     });
     asked.once("error", done);
     asked.once("connect", (answer, socket) => {
@@ -46,7 +55,12 @@ function withHTTPS() {
 
 function withUndici() {
   const { ProxyAgent, request } = require("undici");
-  const dispatcher = new ProxyAgent({ uri: proxy.href, connections: 1 });
+  const token = proof()["Proxy-Authorization"];
+  const pem = process.env.PROXY_CERTIFICATE && fs.readFileSync(process.env.PROXY_CERTIFICATE);
+  const dispatcher = new ProxyAgent({
+    uri: `${proxy.protocol}//${proxy.host}`, token, connections: 1,
+    proxyTls: pem ? { cert: pem, key: pem } : undefined,
+  });
   return async (method, url, body) => {
     const answer = await request(url, { method, dispatcher, body });
     return [answer.statusCode, Buffer.from(await answer.body.arrayBuffer())];

@@ -143,7 +143,7 @@ class Draft:
     algorithm: bytes | None = None
     inner_algorithm: bytes | None = None
     public_key: bytes | None = None
-    days: tuple[int, int] = (-1, 30)
+    days: tuple[int, int] = (-1, 60)
     twice: str | None = None
     issuer: bytes | None = None
     signer: Any = None

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import json
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from websockets.sync.client import ClientConnection, connect
 
 from .programs import clean_environment
 from .wait import SLOWDOWN
@@ -42,14 +47,21 @@ class Chromium:
         subprocess.run(["certutil", "-d", f"sql:{self.folder}/.pki/nssdb", *arguments], check=True,
                        capture_output=True, timeout=30 * SLOWDOWN)
 
+    @property
+    def _command(self) -> list[str]:
+        return ["chromium", *_FLAGS, f"--user-data-dir={self.folder}/profile",
+                f"--proxy-server={self.proxy}"]
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return clean_environment(
+            HOME=str(self.folder), XDG_CONFIG_HOME=f"{self.folder}/config",
+            XDG_CACHE_HOME=f"{self.folder}/cache", DBUS_SESSION_BUS_ADDRESS="disabled:")
+
     def shows(self, url: str) -> str:
         """The document of a URL, as it is once the page has loaded; if it does not, why."""
         done = subprocess.run(
-            ["chromium", *_FLAGS, f"--user-data-dir={self.folder}/profile",
-             f"--proxy-server={self.proxy}", "--timeout=20000", "--dump-dom", url],
-            env=clean_environment(
-                HOME=str(self.folder), XDG_CONFIG_HOME=f"{self.folder}/config",
-                XDG_CACHE_HOME=f"{self.folder}/cache", DBUS_SESSION_BUS_ADDRESS="disabled:"),
+            [*self._command, "--timeout=20000", "--dump-dom", url], env=self._environment,
             cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=50 * SLOWDOWN)
         failure = re.search(r"Page load failed: (\S+)", done.stderr)
@@ -57,3 +69,82 @@ class Chromium:
             return failure[1]
         assert done.returncode == 0 and done.stdout, done.stderr[-3000:]
         return done.stdout
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[BrowserSession]:
+        """A browser that stays open, and whose user answers its questions."""
+        browser = subprocess.Popen(
+            [*self._command, "--remote-debugging-port=0", "about:blank"], env=self._environment,
+            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
+        try:
+            assert browser.stderr is not None
+            address = next(found[1] for line in browser.stderr
+                           if (found := re.search(r"DevTools listening on (ws://\S+)", line)))
+            with connect(address, proxy=None, max_size=None) as connection:
+                yield BrowserSession(connection)
+        finally:
+            browser.terminate()
+            browser.communicate(timeout=20 * SLOWDOWN)
+
+
+class BrowserSession:
+    """A page of a browser, by the Chrome DevTools Protocol. `asked` has the realms of the proxies
+    that wanted to know who the user is."""
+
+    def __init__(self, connection: ClientConnection):
+        self.connection = connection
+        self.asked: list[str] = []
+        self._numbers = itertools.count(1)
+        self._session: str | None = None
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call(
+            "Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._call("Page.enable")
+        self._call("Fetch.enable", handleAuthRequests=True)
+
+    def shows(self, url: str, credentials: tuple[str, str] | None) -> str:
+        """The document of a URL, as it is once the page has loaded or failed to. Its user answers
+        the first question with the credentials, and cancels if he is asked again."""
+        self._credentials = credentials
+        self._has_loaded = False
+        self._call("Page.navigate", url=url)
+        while not self._has_loaded:
+            self._handle(self._receive())
+        return self._call("Runtime.evaluate",
+                          expression="document.documentElement.outerHTML")["result"]["value"]
+
+    def _send(self, method: str, **parameters: object) -> int:
+        message = {"id": next(self._numbers), "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        self.connection.send(json.dumps(message))
+        return message["id"]
+
+    def _receive(self) -> dict:
+        return json.loads(self.connection.recv(timeout=30 * SLOWDOWN))
+
+    def _call(self, method: str, **parameters: object) -> dict:
+        number = self._send(method, **parameters)
+        while (message := self._receive()).get("id") != number:
+            self._handle(message)
+        assert "error" not in message, (method, message)
+        return message["result"]
+
+    def _handle(self, message: dict) -> None:
+        event = message.get("params", {})
+        match message.get("method"):
+            case "Fetch.requestPaused":
+                self._send("Fetch.continueRequest", requestId=event["requestId"])
+            case "Fetch.authRequired":
+                self.asked.append(event["authChallenge"]["realm"])
+                answer: dict[str, str] = {"response": "CancelAuth"}
+                if self._credentials:
+                    user, password = self._credentials
+                    answer = {"response": "ProvideCredentials", "username": user,
+                              "password": password}
+                    self._credentials = None
+                self._send("Fetch.continueWithAuth", requestId=event["requestId"],
+                           authChallengeResponse=answer)
+            case "Page.loadEventFired":
+                self._has_loaded = True

@@ -321,6 +321,12 @@ def wire_from(
     return Wire(address, timeout, sock)
 
 
+def besides_open_hosts(warnings: str) -> str:
+    """What `pinfold check` says besides that pins protect no hosts without an entry."""
+    return "".join(line for line in warnings.splitlines(keepends=True)
+                   if not line.startswith("Warning: pinsets protect the hosts of their entries"))
+
+
 def run_pinfold(*arguments: str, cwd: Path | None = None, timeout: float = 20, **env: str
                 ) -> subprocess.CompletedProcess[str]:
     """Runs a command of pinfold to its end."""

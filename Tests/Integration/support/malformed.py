@@ -123,7 +123,7 @@ MALFORMED = {
     "version with two digits": (400, first("GET http://{at}/ HTTP/1.10")),
     "version in lower case": (400, first("GET http://{at}/ http/1.1")),
     "another protocol": (400, first("GET http://{at}/ HTTPS/1.1")),
-    "the preface of HTTP/2": (505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    "a wrong preface of HTTP/2": (505, "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"),
     "a TLS handshake": (400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + "\0" * 60 + "\r\n\r\n"),
     # Limits
     "a target beyond its limit": (414, first("GET http://{at}/" + "a" * 20_000 + " HTTP/1.1")),

@@ -105,7 +105,7 @@ class Authority(Certificate):
     def issue(
         self,
         *names: str,
-        days: tuple[int, int] = (-1, 30),
+        days: tuple[int, int] = (-1, 60),
         append: list[x509.Certificate] | None = None,
         key: ec.EllipticCurvePrivateKey | None = None,
         authority: bool = False,
@@ -115,7 +115,8 @@ class Authority(Certificate):
     ) -> Certificate:
         """A leaf for `names` (host names or addresses), valid from `days[0]` to `days[1]` counted
         from today; its subject is the first name if there is none. `append` are certificates
-        that the server sends besides its own chain."""
+        that the server sends besides its own chain. `extensions` may have other names in place of
+        `names`."""
         chain = [] if self._is_root else [self.certificate, *self.chain]
         chain += append or []
         return make(
@@ -164,7 +165,7 @@ def make(
     names: tuple[str, ...],
     *,
     issuer: Certificate | None,
-    days: tuple[int, int] = (-1, 30),
+    days: tuple[int, int] = (-1, 60),
     chain: list[x509.Certificate] | None = None,
     key: ec.EllipticCurvePrivateKey | None = None,
     authority: bool = False,
@@ -206,7 +207,8 @@ def make(
                 entries.append(x509.IPAddress(ipaddress.ip_address(name)))
             except ValueError:
                 entries.append(x509.DNSName(name))
-        builder = builder.add_extension(x509.SubjectAlternativeName(entries), critical=False)
+        if not any(isinstance(one, x509.SubjectAlternativeName) for one in extensions):
+            builder = builder.add_extension(x509.SubjectAlternativeName(entries), critical=False)
     if usage:
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
     for extension in extensions:

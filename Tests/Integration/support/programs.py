@@ -1,5 +1,5 @@
-"""Programs that speak HTTP in every language of `clients/`, each configured with its proxy and the
-authority that it trusts as its users tell it.
+"""Programs that speak HTTP in every language of `clients/`, each configured with its proxy, what
+proves to it who they are, and the authority that it trusts, as its users tell it.
 
 One takes the base of its URLs, a file, and steps `GET:/path` or `PUT:/path`, the latter with the
 file as its content. It asks for them one after another, and prints the status of each answer, its
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from .wait import SLOWDOWN
 
@@ -34,9 +35,28 @@ class Settings:
     """The settings of a program."""
 
     folder: Path
+    # Its URL, with user and password where it asks for them.
     proxy: str
     # The PEM file of the authority that it trusts; nil: the system's.
     authority: Path | None = None
+    # A token for the proxy.
+    bearer: str | None = None
+    # The PEM file of a certificate for the proxy, with its key.
+    certificate: Path | None = None
+
+    @property
+    def parts(self) -> SplitResult:
+        return urlsplit(self.proxy)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of those who find their proxy in the environment."""
+        found = {"HTTPS_PROXY": self.proxy, "http_proxy": self.proxy}
+        if self.bearer:
+            found["PROXY_TOKEN"] = self.bearer
+        if self.certificate:
+            found["PROXY_CERTIFICATE"] = str(self.certificate)
+        return found
 
 
 @dataclass
@@ -81,7 +101,7 @@ def _steps(command: Callable[[Settings], tuple[list[str], dict[str, str]]]) -> P
 
 def _python(kind: str, variable: str) -> Program:
     def command(settings: Settings) -> tuple[list[str], dict[str, str]]:
-        env = {"HTTPS_PROXY": settings.proxy}
+        env = settings.environment
         if settings.authority:
             env[variable] = str(settings.authority)
         return [sys.executable, str(SOURCES / "client.py"), kind], env
@@ -92,7 +112,7 @@ def _python(kind: str, variable: str) -> Program:
 def _node(kind: str) -> Program:
     def command(settings: Settings) -> tuple[list[str], dict[str, str]]:
         # Debian's folder of modules; a node from elsewhere does not look there by itself.
-        env = {"HTTPS_PROXY": settings.proxy, "NODE_PATH": "/usr/share/nodejs"}
+        env = settings.environment | {"NODE_PATH": "/usr/share/nodejs"}
         if settings.authority:
             env["NODE_EXTRA_CA_CERTS"] = str(settings.authority)
         return ["node", str(SOURCES / "client.js"), kind], env
@@ -127,8 +147,13 @@ class Toolchains:
     def java(self, settings: Settings) -> tuple[list[str], dict[str, str]]:
         classes = self._built("java-client", "javac", f"-J{_QUICK}", "-d", "{}",
                               str(SOURCES / "Client.java"))
-        host, _, port = settings.proxy.rpartition("/")[2].rpartition(":")
-        words = ["java", _QUICK, f"-Dhttps.proxyHost={host}", f"-Dhttps.proxyPort={port}"]
+        words = ["java", _QUICK]
+        for scheme in ("http", "https"):
+            words += [f"-D{scheme}.proxyHost={settings.parts.hostname}",
+                      f"-D{scheme}.proxyPort={settings.parts.port}"]
+        if settings.parts.username:
+            # For CONNECT, Basic is off until somebody turns it on.
+            words.append("-Djdk.http.auth.tunneling.disabledSchemes=")
         if settings.authority:
             store = settings.folder / "trusted.p12"
             done = _run(settings, "keytool", f"-J{_QUICK}", "-importcert", "-noprompt", "-keystore",
@@ -137,13 +162,13 @@ class Toolchains:
             assert done.returncode == 0, done.stdout + done.stderr
             words += [f"-Djavax.net.ssl.trustStore={store}",
                       "-Djavax.net.ssl.trustStorePassword=changeit"]
-        return [*words, "-cp", str(classes), "Client"], {}
+        return [*words, "-cp", str(classes), "Client"], settings.environment
 
     def go(self, settings: Settings) -> tuple[list[str], dict[str, str]]:
         program = self._built("go-client", "go", "build", "-o", "{}", str(SOURCES / "client.go"),
                               GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off",
                               GOTOOLCHAIN="local")
-        env = {"HTTPS_PROXY": settings.proxy}
+        env = settings.environment
         if settings.authority:
             env["SSL_CERT_FILE"] = str(settings.authority)
         return [str(program)], env
@@ -169,9 +194,13 @@ def curl(settings: Settings, base: str, file: Path, steps: list[str]) -> Done:
         words += ["-w", "%{http_code}\n", "-o", str(files[-1])]
         if settings.authority:
             words += ["--cacert", str(settings.authority), "--proxy-cacert", str(settings.authority)]
+        if settings.bearer:
+            words += ["--proxy-header", f"Proxy-Authorization: Bearer {settings.bearer}"]
+        if settings.certificate:
+            words += ["--proxy-cert", str(settings.certificate)]
         words += ["-T", str(file)] if method == "PUT" else []
         words.append(base + path)
-    done = _run(settings, *words, HTTPS_PROXY=settings.proxy)
+    done = _run(settings, *words, **settings.environment)
     if done.returncode:
         return Done(done.returncode, [], done.stderr)
     answers = [answer(made.read_bytes(), int(status))
@@ -189,7 +218,8 @@ def wget(settings: Settings, base: str, file: Path, steps: list[str]) -> Done:
         body = ["--method=PUT", f"--body-file={file}"] if method == "PUT" else []
         done = _run(settings, "wget", "--no-config", "-nv", "--no-hsts", "--tries=1", "--timeout=20",
                     "-x", "-nH", "-P", str(target), "--content-on-error", *trusted, *body,
-                    *[base + path for path in paths], https_proxy=settings.proxy)
+                    *[base + path for path in paths], http_proxy=settings.proxy,
+                    https_proxy=settings.proxy)
         found.output += done.stderr
         if done.returncode:
             found.code = done.returncode

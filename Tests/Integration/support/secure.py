@@ -72,7 +72,7 @@ def s_client(
     sni = ["-servername", name] if name else ["-noservername"]
     done = subprocess.run(
         ["openssl", "s_client", "-connect", f"{host}:{port}", *sni, *arguments],
-        input=sent, capture_output=True, text=True, timeout=30)
+        input=sent, capture_output=True, text=True, errors="replace", timeout=30)
     return done.stdout + done.stderr
 
 

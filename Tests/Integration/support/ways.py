@@ -1,5 +1,5 @@
-"""One list of tests, three ways that a request takes to its server: a reverse route, the forward
-proxy asked in clear text, and an intercepted tunnel.
+"""One list of tests, four ways that a request takes to its server: a reverse route, the forward
+proxy asked in clear text by HTTP/1.1 and by HTTP/2, and an intercepted tunnel.
 
 A test names what is requested by its URL. Each way sends that as its clients do, and to a server
 that speaks TLS where the way needs it. Tests that leave nothing behind share one gateway for each
@@ -15,11 +15,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from .gateway import Gateway
+from .http2 import HTTP2Wire
 from .interception import inside
 from .origin import HTTPOrigin, Origin
 from .wire import Response, Wire, request
 
-WAYS = ["reverse", "forward", "interception"]
+WAYS = ["reverse", "forward", "http2", "interception"]
 
 # A test's own server may be asked by these, where a way names the server at all.
 NAMES = ["127.0.0.1", *(f"{name}.test" for name in (
@@ -164,7 +165,7 @@ class Client:
             return wire.ask(data)
 
     def wire(self) -> Wire:
-        return _WireThrough(self)
+        return HTTP2Wire(self.gateway.proxy) if self.way == "http2" else _WireThrough(self)
 
     def metric(self, name: str, **labels: str) -> float:
         """As the gateway's; of a counter, how often it has counted since the test began."""

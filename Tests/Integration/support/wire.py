@@ -115,10 +115,16 @@ class Wire:
         return head + mark
 
     def read_exactly(self, count: int) -> bytes:
-        while len(self.buffer) < count:
+        pieces = [self.buffer]
+        read = len(self.buffer)
+        while read < count:
+            self.buffer = b""
             if not self._more():
-                raise Closed(f"closed after {len(self.buffer)} of {count} bytes")
-        data, self.buffer = self.buffer[:count], self.buffer[count:]
+                raise Closed(f"closed after {read} of {count} bytes")
+            pieces.append(self.buffer)
+            read += len(self.buffer)
+        data = b"".join(pieces)
+        data, self.buffer = data[:count], data[count:]
         return data
 
     def read_to_end(self) -> bytes:

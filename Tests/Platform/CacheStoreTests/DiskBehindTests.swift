@@ -35,6 +35,22 @@ struct DiskBehindTests {
         store.close()
     }
 
+    @Test func `what was passed over is written when the disk has caught up`() {
+        var options = options()
+        options.batchMilliseconds = 100
+        let store = CacheStore(options: options).ready()
+        for number in 0..<40 { store.put("http://a/\(number)", body(30_000, seed: number)) }
+        #expect(store.statistics().diskSkipped > 0)
+        #expect(eventually { store.statistics().diskEntries == 40 })
+        store.close()
+        let again = CacheStore(options: options).ready()
+        for number in 0..<40 {
+            let found = again.loaded("http://a/\(number)")
+            #expect(found.map { again.bytes($0) } == [body(30_000, seed: number)])
+        }
+        again.close()
+    }
+
     @Test func `a large body is kept in memory alone when its stream is given up`() throws {
         var options = options()
         options.memoryBytes = 32 << 20

@@ -108,6 +108,55 @@ struct DiskLimitTests {
         store.close()
     }
 
+    @Test func `a body that finds no more space is given up, and nothing of it is kept`() throws {
+        var options = options(8 << 20)
+        options.chunkBytes = 1000
+        options.batchMilliseconds = 0
+        let tier = DiskTier(options: options) { _ in }
+        let opened = try WriterOpening(
+            options: options, files: DatabaseFiles(folder: options.folder), onEvent: { _ in }
+        ).open()
+        let connection = opened.connection
+        defer { connection.close() }
+        tier.queue.open()
+        #expect(tier.index.begin((consume opened).contents) != nil)
+        let writer = RowWriter(tier)
+        func write(hasRoom: Bool) throws {
+            guard case .operations(let taken) = tier.queue.take(until: 0) else { return }
+            var batch = RowBatch()
+            try connection.beginTransaction()
+            for operation in taken {
+                try writer.carryOut(operation, hasRoom: hasRoom, connection, &batch)
+            }
+            try connection.commitTransaction()
+            writer.finish(&batch)
+        }
+
+        let stream = try DiskStream(tier, textBytes: 100)
+        var refusal: StoreRefusalReason?
+        var appended = 0
+        while refusal == nil, appended < 100 {
+            let piece = body(1000, seed: appended)
+            refusal = piece.withUnsafeBytes { bytes in
+                do throws(StoreRefusalReason) {
+                    try stream.append(bytes)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            appended += 1
+            try write(hasRoom: appended < 4)
+        }
+        #expect(refusal == .noRoom)
+        // The fourth was dropped, which the fifth finds out.
+        #expect(appended == 5)
+        #expect(stream.received() == nil)
+        try write(hasRoom: false)
+        #expect(tier.budget.bytes == 0)
+        #expect(query(folder.database, "SELECT count(*) FROM incomplete") == 0)
+    }
+
     @Test func `a smaller limit takes effect at the next start, on the file too`() throws {
         let large = CacheStore(options: options(16 << 20)).ready()
         for number in 0..<600 { _ = large.put("http://a/\(number)", body(20_000, seed: number)) }

@@ -8,7 +8,7 @@ import Trust
 
 /// Authorities and certificates for tests, made on the spot.
 enum Fixture {
-    static let now = Clock.coarseWallSeconds()
+    static let now = Clock.wallSeconds()
     static let day: Int64 = 86_400
 
     /// Keys are shared where nothing depends on them: an RSA key takes long to generate.

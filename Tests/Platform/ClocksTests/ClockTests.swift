@@ -37,8 +37,8 @@ struct ClockTests {
             name: "wallMilliseconds", read: { Clock.wallMilliseconds() },
             unit: 1_000_000, clock: CLOCK_REALTIME),
         Reading(
-            name: "coarseWallSeconds", read: { Clock.coarseWallSeconds() },
-            unit: 1_000_000_000, clock: CLOCK_REALTIME_COARSE),
+            name: "wallSeconds", read: { Clock.wallSeconds() },
+            unit: 1_000_000_000, clock: CLOCK_REALTIME),
         Reading(
             name: "processCPUMicroseconds", read: { Clock.processCPUMicroseconds() },
             unit: 1000, clock: CLOCK_PROCESS_CPUTIME_ID),
@@ -50,5 +50,16 @@ struct ClockTests {
         let read = reading.read()
         let after = Self.now(reading.clock) / reading.unit
         #expect(before <= read && read <= after)
+    }
+
+    /// In winter, so that no clock is changed meanwhile, in whatever zone this is.
+    @Test(arguments: [0, -1, 86_399, 86_400, -86_401, 1_768_000_000, 1_768_050_123] as [Int64])
+    func `a day ends when its seconds are over, and another begins`(time: Int64) {
+        let (day, secondsLeft) = Clock.localDay(at: time)
+        #expect((1...86_400).contains(secondsLeft))
+        #expect(Clock.localDay(at: time + secondsLeft - 1) == (day, 1))
+        #expect(Clock.localDay(at: time + secondsLeft) == (day + 1, 86_400))
+        let minutes = Clock.localMinuteOfWeek(at: time) % 1440
+        #expect(minutes == (86_400 - Int(secondsLeft)) / 60)
     }
 }

@@ -34,6 +34,16 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case eventStream = "event-stream"
     case cookies
     case challenges
+    case domainList = "domain-list"
+    case credentialsFile = "credentials-file"
+    case authorization
+    case keyFile = "key-file"
+    case signedToken = "signed-token"
+    case namePattern = "name-pattern"
+    case headerBlock = "header-block"
+    case requestMessage = "request-message"
+    case responseMessage = "response-message"
+    case frames = "http2-frames"
 
     /// Passes the bytes to the parser.
     ///
@@ -69,6 +79,16 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .eventStream: try checkEventStream(bytes)
         case .cookies: try checkCookies(bytes)
         case .challenges: try checkChallenges(bytes)
+        case .domainList: try checkDomainList(bytes)
+        case .credentialsFile: try checkCredentialsFile(bytes)
+        case .authorization: try checkAuthorization(bytes)
+        case .keyFile: try checkKeyFile(bytes)
+        case .signedToken: try checkSignedToken(bytes)
+        case .namePattern: try checkNamePattern(bytes)
+        case .headerBlock: try checkHeaderBlocks(bytes)
+        case .requestMessage: try checkRequestMessage(bytes)
+        case .responseMessage: try checkResponseMessage(bytes)
+        case .frames: try checkFrames(bytes)
         }
     }
 }

@@ -57,7 +57,7 @@ public final class CookieStore: Sendable {
         self.path = path
         self.keepsSessionCookies = keepsSessionCookies
         do throws(CookieFileError) {
-            let jar = try CookieFile.read(path, limits: limits, at: Clock.coarseWallSeconds())
+            let jar = try CookieFile.read(path, limits: limits, at: Clock.wallSeconds())
             state = Locked(State(jar: jar ?? CookieJar(limits: limits), policy: policy))
         } catch {
             throw ClientError(.contentFailed, "\(error)", underlying: error)
@@ -78,7 +78,7 @@ public final class CookieStore: Sendable {
             try writing.withLock { _ throws(CookieFileError) in
                 let jar = state.withLock { $0.jar }
                 try CookieFile.write(
-                    jar, to: path, at: Clock.coarseWallSeconds(),
+                    jar, to: path, at: Clock.wallSeconds(),
                     includesSession: keepsSessionCookies)
             }
         } catch {
@@ -95,7 +95,7 @@ public final class CookieStore: Sendable {
     /// All cookies in the order of their creation.
     public var cookies: [Cookie] {
         state.withLock { state in
-            state.jar.removeExpired(at: Clock.coarseWallSeconds())
+            state.jar.removeExpired(at: Clock.wallSeconds())
             return state.jar.cookies
         }
     }
@@ -105,12 +105,12 @@ public final class CookieStore: Sendable {
     public func cookies(for url: String) -> [Cookie] {
         guard let request = try? HTTPRequest(.get, url), let question = CookieRequest(request)
         else { return [] }
-        return state.withLock { $0.jar.cookies(for: question, at: Clock.coarseWallSeconds()) }
+        return state.withLock { $0.jar.cookies(for: question, at: Clock.wallSeconds()) }
     }
 
     /// Adds a cookie, replacing one with the same name, domain and path.
     public func set(_ cookie: Cookie) {
-        state.withLock { $0.jar.insert(cookie, at: Clock.coarseWallSeconds()) }
+        state.withLock { $0.jar.insert(cookie, at: Clock.wallSeconds()) }
     }
 
     /// Processes a Set-Cookie field as if it were in a response from a URL.
@@ -119,7 +119,7 @@ public final class CookieStore: Sendable {
         guard let request = try? HTTPRequest(.get, url), let source = CookieRequest(request)
         else { return nil }
         return state.withLock {
-            $0.jar.store(setCookie: field, from: source, at: Clock.coarseWallSeconds())
+            $0.jar.store(setCookie: field, from: source, at: Clock.wallSeconds())
         }
     }
 
@@ -135,7 +135,7 @@ public final class CookieStore: Sendable {
         guard state.withLock({ $0.jar.count > 0 }), let request = CookieRequest(request) else {
             return nil
         }
-        return state.withLock { $0.jar.fieldBytes(for: request, at: Clock.coarseWallSeconds()) }
+        return state.withLock { $0.jar.fieldBytes(for: request, at: Clock.wallSeconds()) }
     }
 
     /// Processes the cookies set by a response.
@@ -151,7 +151,7 @@ public final class CookieStore: Sendable {
             case .always, .onlyFromMainDocumentDomain: break
             }
             for field in fields {
-                state.jar.store(setCookie: field, from: request, at: Clock.coarseWallSeconds())
+                state.jar.store(setCookie: field, from: request, at: Clock.wallSeconds())
             }
         }
     }

@@ -27,7 +27,7 @@ public enum RangeValidator: Sendable, Hashable {
     ///     counts.
     ///   - now: The current time in seconds since 1970, for years with two digits.
     init?(
-        _ response: HTTPResponse, isStored: Bool = false, now: Int64 = Clock.coarseWallSeconds()
+        _ response: HTTPResponse, isStored: Bool = false, now: Int64 = Clock.wallSeconds()
     ) {
         let fields = response.headerFields
         guard !fields.contains(.eTag) else {

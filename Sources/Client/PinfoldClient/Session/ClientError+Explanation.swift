@@ -13,7 +13,7 @@ extension ClientError {
         case .proxy(.unreachable(let inner)):
             "\(meaning(of: fault.reason)): \(explanation(of: inner))"
         // These describe what the exchange has met, in terms of HTTP and of the system.
-        case .request, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
+        case .request, .fields, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
         case .upstreamUnanswered(let error):
             (error.map { ExchangeError.upstreamReset($0).explanation } ?? meaning(of: fault.reason))
                 + "; if it speaks TLS on this port, expected an https URL"
@@ -30,7 +30,7 @@ extension ClientError {
             "the security policy has pins, which prove nothing without TLS; expected an https URL"
         case .access(.destinationRefused): "connections to the address are not allowed"
         // These concern gateways with several clients, and their rules. No session has any.
-        case .access, .tunnel, .transformation, .profile, .revocation:
+        case .access, .authentication, .tunnel, .transformation, .profile, .revocation:
             "the request was refused"
         case .gateway(let reason): meaning(of: reason)
         case .name(.clientLimit): "too many names are being looked up"
@@ -42,7 +42,7 @@ extension ClientError {
             "the server requires a client certificate, and the session has none for its host"
         case .tls(.clientCertificateRejected):
             "the server does not accept the session's client certificate"
-        case .request, .response, .name, .tls, .server, .proxy: reason.entry.meaning
+        case .request, .fields, .response, .name, .tls, .server, .proxy: reason.entry.meaning
         }
     }
 

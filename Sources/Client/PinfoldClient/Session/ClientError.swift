@@ -241,7 +241,9 @@ extension ClientError.Reason {
         case .access(let reason): self.init(reason)
         case .gateway(let reason): self.init(reason)
         case .server(let reason): self.init(reason)
-        case .request, .connectPortRefused, .tunnel, .tunnelHello: self = .invalidRequest
+        case .request, .fields, .connectPortRefused, .hostNotListed, .deniedByRule, .rateLimited,
+            .authentication, .tunnel, .tunnelHello:
+            self = .invalidRequest
         case .nameNotResolved: self = .nameNotResolved
         case .connectFailed, .destinationRefused: self = .cannotConnect
         case .tlsFailed(.truncated), .tlsFailed(.transport), .tlsFailed(.unanswered):
@@ -265,7 +267,8 @@ extension ClientError.Reason {
         case .destinationRefused, .ownListenerRefused: self = .cannotConnect
         case .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute,
             .protocolSwitchRefused, .clientNotAllowed, .clientSubjectNotAllowed,
-            .connectPortRefused, .tunnelRefused, .interceptionImpossible:
+            .connectPortRefused, .hostNotListed, .deniedByRule, .rateLimited, .deniedByDefault,
+            .quotaExceeded, .ambiguousPath, .tunnelRefused, .interceptionImpossible:
             self = .invalidRequest
         }
     }

@@ -181,7 +181,7 @@ extension AttemptRules {
             redirects: options.redirects ?? session.redirects,
             retries: options.retries ?? session.retries,
             remainingTime: session.resourceTimeout - elapsed, elapsed: elapsed,
-            now: Clock.coarseWallSeconds(),
+            now: Clock.wallSeconds(),
             resendsUnansweredRequests: options.resendsUnansweredRequests
                 ?? session.resendsUnansweredRequests)
     }

@@ -103,7 +103,7 @@ struct AuthorityOptions: ParsableArguments {
     ///
     /// - Parameter byDefault: The type of key to use if none was given.
     func profile(byDefault: KeyType, limits: NameLimits = NameLimits()) -> AuthorityProfile {
-        let now = Clock.coarseWallSeconds()
+        let now = Clock.wallSeconds()
         // Valid from yesterday on, for clients whose clocks are slow.
         return AuthorityProfile(
             key: (type ?? byDefault) == .ec ? .ecdsaP256 : .rsa(bits: bits),

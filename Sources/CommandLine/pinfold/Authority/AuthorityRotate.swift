@@ -22,7 +22,7 @@ struct AuthorityRotate: ParsableCommand {
 
     func run() throws {
         let old = try paths.read()
-        let now = Clock.coarseWallSeconds()
+        let now = Clock.wallSeconds()
         do {
             try old.requireValid(at: now)
         } catch {

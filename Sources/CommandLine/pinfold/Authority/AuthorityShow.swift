@@ -16,7 +16,7 @@ struct AuthorityShow: ParsableCommand {
         let authority = try paths.read()
         writeToStandardOutput(Self.text(authority))
         do {
-            try authority.requireValid(at: Clock.coarseWallSeconds())
+            try authority.requireValid(at: Clock.wallSeconds())
         } catch {
             throw CommandError("\(paths.certificate): \(error)")
         }
@@ -24,7 +24,7 @@ struct AuthorityShow: ParsableCommand {
 
     /// The properties of a CA, one per line.
     static func text(_ authority: CertificateAuthority) -> String {
-        let now = Clock.coarseWallSeconds()
+        let now = Clock.wallSeconds()
         let inspection = authority.inspection
         let days = CivilDate.days(from: now, to: inspection.notAfter)
         var lines = [

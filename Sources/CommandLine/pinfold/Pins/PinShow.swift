@@ -56,7 +56,7 @@ struct PinShow: ParsableCommand {
                     writeToStandardOutput(report.json + "\n")
                 } else {
                     if index > 0 { writeToStandardOutput("\n") }
-                    writeToStandardOutput(report.text(now: Clock.coarseWallSeconds()))
+                    writeToStandardOutput(report.text(now: Clock.wallSeconds()))
                 }
             } catch {
                 writeError("\(error)")

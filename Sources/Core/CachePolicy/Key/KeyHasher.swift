@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF") of bytes that arrive in
 /// parts, under the process's random seed: nobody outside can choose keys that collide.
 ///
@@ -5,10 +7,7 @@
 /// is that of their concatenation. So the common beginning of keys can be hashed once for all of
 /// them.
 public struct KeyHasher: Sendable {
-    private var v0: UInt64
-    private var v1: UInt64
-    private var v2: UInt64
-    private var v3: UInt64
+    private var state: SipState
     /// The bytes that do not fill a word yet, the first one lowest, padded with zeros.
     private var tail: UInt64 = 0
     private var count: UInt64 = 0
@@ -26,12 +25,7 @@ public struct KeyHasher: Sendable {
     /// Creates a hasher that has hashed nothing.
     public init() { self.init(seed: Self.seed) }
 
-    init(seed: (UInt64, UInt64)) {
-        v0 = seed.0 ^ 0x736F_6D65_7073_6575
-        v1 = seed.1 ^ 0x646F_7261_6E64_6F6D
-        v2 = seed.0 ^ 0x6C79_6765_6E65_7261
-        v3 = seed.1 ^ 0x7465_6462_7974_6573
-    }
+    init(seed: (UInt64, UInt64)) { state = SipState(key: seed) }
 
     /// Hashes the next bytes.
     @inline(__always)
@@ -64,46 +58,16 @@ public struct KeyHasher: Sendable {
     /// Fills the current word and absorbs it; the remaining bytes begin the next one.
     @inline(__always)
     private mutating func take(_ word: UInt64, behind filled: UInt64) {
-        absorb(tail | word &<< (filled &* 8))
+        state.absorb(tail | word &<< (filled &* 8), rounds: 1)
         // A shift by 64 gives 0.
         tail = word >> (64 &- filled &* 8)
-    }
-
-    @inline(__always)
-    private mutating func absorb(_ word: UInt64) {
-        v3 ^= word
-        round()
-        v0 ^= word
     }
 
     /// The hash of all bytes so far.
     @inline(__always)
     public consuming func finalize() -> UInt64 {
-        absorb(tail | count &<< 56)
-        v2 ^= 0xFF
-        round()
-        round()
-        round()
-        return v0 ^ v1 ^ v2 ^ v3
-    }
-
-    @inline(__always)
-    private mutating func round() {
-        v0 = v0 &+ v1
-        v1 = Self.rotate(v1, 13) ^ v0
-        v0 = Self.rotate(v0, 32)
-        v2 = v2 &+ v3
-        v3 = Self.rotate(v3, 16) ^ v2
-        v0 = v0 &+ v3
-        v3 = Self.rotate(v3, 21) ^ v0
-        v2 = v2 &+ v1
-        v1 = Self.rotate(v1, 17) ^ v2
-        v2 = Self.rotate(v2, 32)
-    }
-
-    @inline(__always)
-    private static func rotate(_ word: UInt64, _ bits: UInt64) -> UInt64 {
-        word &<< bits | word &>> (64 &- bits)
+        state.absorb(tail | count &<< 56, rounds: 1)
+        return state.finish(rounds: 3)
     }
 }
 

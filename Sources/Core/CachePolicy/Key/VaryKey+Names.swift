@@ -48,11 +48,32 @@ extension VaryKey {
     /// Whether only the digest of a field's value is kept (``CredentialDigest``).
     static func isSecret(_ name: Span<UInt8>) -> Bool { name.equals("authorization") }
 
+    /// Whether a field is for this gateway alone: it is not sent on, so that no response depends on
+    /// it, and counts as absent whoever nominates it (RFC 9110 §11.7.2).
+    static func isForTheProxy(_ name: Span<UInt8>) -> Bool { name.equals("proxy-authorization") }
+
+    /// Whether a field that the request has is nominated.
+    public func hasValue(of field: StaticString) -> Bool {
+        var position = 1
+        while position < bytes.count {
+            let nameEnd = position + 1 + Int(bytes[position])
+            let isPresent = bytes[nameEnd] == 1
+            if isPresent, bytes.span.extracting(position + 1..<nameEnd).equals(field) {
+                return true
+            }
+            position = nameEnd + 1
+            guard isPresent else { continue }
+            position += 2 + (Int(bytes[position]) << 8 | Int(bytes[position + 1]))
+        }
+        return false
+    }
+
     /// Appends the presence, length and value of a request field to a key that ends with its name.
     static func append(
         valueOf name: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>,
         to key: inout [UInt8]
     ) throws(NotStoredReason) {
+        if isForTheProxy(name.span) { return key.append(0) }
         var value = NormalizedValue(name: name.span, fields: request.fields, in: head)
         key.append(value.isPresent ? 1 : 0)
         guard value.isPresent else { return }

@@ -50,6 +50,10 @@ public struct VaryKey: Sendable, Hashable {
             let name = key.extracting(position + 1..<nameEnd)
             let isPresent = key[nameEnd] == 1
             position = nameEnd + 1
+            if Self.isForTheProxy(name) {
+                guard !isPresent else { return false }
+                continue
+            }
             var value = NormalizedValue(name: name, fields: fields, in: head)
             guard value.isPresent == isPresent else { return false }
             guard isPresent else { continue }

@@ -66,7 +66,7 @@ public struct MultipartRanges: Sendable, Equatable {
     /// The boundary as it is written.
     @usableFromInline static func text(_ boundary: UInt64) -> String {
         let digits = String(boundary, radix: 16)
-        return "pinfold-" + String(repeating: "0", count: 16 - digits.count) + digits
+        return "section-" + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
     /// What a range set selects. Too many ranges, or ranges that overlap, would make the response

@@ -132,6 +132,13 @@ public struct StoredMetadata: Sendable, Equatable {
         return confirmed
     }
 
+    /// The same for a response of which parts are stored.
+    public var ofParts: StoredMetadata {
+        var parts = self
+        parts.flags.insert(.parts)
+        return parts
+    }
+
     /// Whether the origin can be asked to validate it.
     public var hasValidator: Bool { !entityTag.isEmpty || !lastModified.isEmpty }
 

@@ -231,7 +231,8 @@ enum PropertyListElement {
     case dict, array, key, string, integer, real, `true`, `false`, date, data
 
     init?(_ name: UnsafeRawBufferPointer) {
-        guard name.count >= 3, name.count <= 7 else { return nil }
+        // A NUL at the beginning would vanish in the word.
+        guard name.count >= 3, name.count <= 7, name[0] != 0 else { return nil }
         var word: UInt64 = 0
         for index in 0..<name.count { word = word << 8 | UInt64(name[index]) }
         switch word {

@@ -49,11 +49,11 @@ public struct DestinationRules: Sendable, Hashable {
     /// list their network.
     public func decide(_ address: IPAddress, host: HostMatch = HostMatch()) -> Decision {
         if host.denied { return .refused(.deniedHost) }
-        let embedded = address.embeddedV4
-        for network in deny {
-            if network.contains(address) { return .refused(.deniedNetwork) }
-            if let embedded, network.contains(embedded) { return .refused(.deniedNetwork) }
+        for network in deny where network.contains(address) { return .refused(.deniedNetwork) }
+        let embedsDenied = address.embedsV4 { embedded in
+            deny.contains { $0.contains(embedded) }
         }
+        if embedsDenied { return .refused(.deniedNetwork) }
         for network in allow where network.contains(address) { return .allowed }
         guard let scope = address.scope else { return .allowed }
         let refusal = DestinationRefusalReason.scope(scope)

@@ -116,6 +116,37 @@ public enum IPAddress: Hashable, Sendable {
         if high >> 48 == 0x2002 { return .v4(UInt32(truncatingIfNeeded: high >> 16)) }
         return nil
     }
+
+    /// Whether one of the IPv4 addresses satisfies a condition to which traffic for this IPv6
+    /// address may be delivered: ``embeddedV4``, and for the prefix of local NAT64 gateways,
+    /// `64:ff9b:1::/48` (RFC 8215), the address at each of the positions that RFC 6052 §2.2 has for
+    /// longer prefixes and this one: which of them applies only the gateway knows. Those that begin
+    /// with 0 are none.
+    public func embedsV4(where isRight: (IPAddress) -> Bool) -> Bool {
+        if let embeddedV4 { return isRight(embeddedV4) }
+        guard case .v6(let high, let low) = self, high >> 16 == 0x0064_ff9b_0001 else {
+            return false
+        }
+        // Bits 64 to 71 are no part of an address.
+        let bits = UInt128(high) << 64 | UInt128(low << 8)
+        for length in [48, 56, 64] {
+            // What lies behind that octet has moved by it.
+            let address = UInt32(truncatingIfNeeded: bits >> UInt128(96 - length))
+            if address >> 24 != 0, isRight(.v4(address)) { return true }
+        }
+        let last = UInt32(truncatingIfNeeded: low)
+        return last >> 24 != 0 && isRight(.v4(last))
+    }
+
+    /// These addresses.
+    public var embeddedV4s: [IPAddress] {
+        var found: [IPAddress] = []
+        _ = embedsV4 {
+            found.append($0)
+            return false
+        }
+        return found
+    }
 }
 
 /// A parser for address literals over one span, with its current position.

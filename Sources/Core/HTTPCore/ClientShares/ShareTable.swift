@@ -158,6 +158,9 @@ public struct ShareTable<Key: Hashable, Value> {
         holderIndices[client].flatMap { holders[$0]?.weight } ?? 0
     }
 
+    /// The total weight of the entries of whoever holds the most.
+    public var largestWeight: Int { order.first.flatMap { holders[$0]?.weight } ?? 0 }
+
     /// The entry to be evicted next.
     ///
     /// - Parameter ofClients: whether to consider only entries that clients have caused.

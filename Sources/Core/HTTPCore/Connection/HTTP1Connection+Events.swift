@@ -26,6 +26,7 @@ extension HTTP1Connection {
         case .refused: refused()
         case .drain(let hasInput): drain(hasInput: hasInput)
         case .detached: detached()
+        case .versionChanged: versionChanged()
         case .lingers: lingers()
         case .closed: closed()
         }
@@ -391,6 +392,20 @@ extension HTTP1Connection {
         case (.server, .responding), (.client, .awaiting), (_, .opening), (_, .idle),
             (_, .starting), (_, .requesting), (_, .answering), (_, .answered), (_, .finishing),
             (_, .lingering), (_, .detached), (_, .closed):
+            return .illegal
+        }
+    }
+
+    @inlinable
+    mutating func versionChanged() -> Reaction {
+        guard !facts.contains(.hasCarried) else { return .illegal }
+        switch (role, current) {
+        case (.server, .idle), (.server, .starting):
+            current = .detached
+            return .nothing
+        case (.client, _), (_, .opening), (_, .requesting), (_, .awaiting), (_, .answering),
+            (_, .responding), (_, .answered), (_, .finishing), (_, .lingering), (_, .detached),
+            (_, .closed):
             return .illegal
         }
     }

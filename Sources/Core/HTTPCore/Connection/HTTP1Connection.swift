@@ -19,6 +19,7 @@
 ///                                     └─ given back unused ──► idle                          ▼
 ///     server: after a last response ──► lingering ──► closed          client: otherwise ──► closed
 ///     after CONNECT or 101 ──► detached: the bytes that follow are not HTTP/1
+///     server: before the first request, if the client speaks HTTP/2 ──► detached
 ///
 /// Every event is passed to ``handle(_:)``, which says what must be done. The user carries that out
 /// at once, and reports ``Event/closed`` when it has closed the connection.
@@ -183,6 +184,9 @@ public struct HTTP1Connection: Equatable, Sendable {
         case drain(hasInput: Bool)
         /// Another protocol begins, after CONNECT or a 101: the connection is handed over.
         case detached
+        /// Server: the client speaks another version of HTTP, as its handshake or its first bytes
+        /// say: the connection is handed over.
+        case versionChanged
         /// Server: the connection could not be secured, and the client is to see the reason.
         case lingers
         /// The user has closed the connection.

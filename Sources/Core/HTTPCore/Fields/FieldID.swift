@@ -1,6 +1,6 @@
 /// The field names that mean something to the gateway; all others are `other` or `disguised`.
 ///
-/// Fewer than 64, so that a set of them is one word (``FieldIDSet``).
+/// At most 64, so that a set of them is one word (``FieldIDSet``).
 public enum FieldID: UInt8, Sendable, CaseIterable {
     case other
     // Message framing and connection (RFC 9110 §7.6, 9112 §6).
@@ -22,6 +22,7 @@ public enum FieldID: UInt8, Sendable, CaseIterable {
     case proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo
     // The chain of intermediaries.
     case via, forwarded, xForwardedFor, xForwardedHost, xForwardedProto
+    case xForwardedUser
     case cacheStatus, proxyStatus
     // Other fields that the gateway reads. Set-Cookie2 (RFC 2965) is also `setCookie`: both set a
     // cookie.
@@ -78,6 +79,7 @@ public enum FieldID: UInt8, Sendable, CaseIterable {
         case .xForwardedFor: "X-Forwarded-For"
         case .xForwardedHost: "X-Forwarded-Host"
         case .xForwardedProto: "X-Forwarded-Proto"
+        case .xForwardedUser: "X-Forwarded-User"
         case .cacheStatus: "Cache-Status"
         case .proxyStatus: "Proxy-Status"
         case .location: "Location"

@@ -116,6 +116,7 @@ extension FieldID {
             if name.isLong("proxy-connection") { return .proxyConnection }
             if name.isLong("www-authenticate") { return .wwwAuthenticate }
             if name.isLong("x-forwarded-host") { return .xForwardedHost }
+            if name.isLong("x-forwarded-user") { return .xForwardedUser }
         case 17:
             if name.isLong("transfer-encoding") { return .transferEncoding }
             if name.isLong("if-modified-since") { return .ifModifiedSince }
@@ -193,8 +194,9 @@ extension FieldID {
         1 &<< 10 | 1 &<< 12 | 1 &<< 14 | 1 &<< 16 | 1 &<< 17 | 1 &<< 18 | 1 &<< 19 | 1 &<< 25
     }
 
-    /// Whether the bytes `start..<end`, which are not a known name, are one in disguise: `other` or
-    /// `disguised`. Takes a few instructions for a name without `_`.
+    /// Whether the bytes `start..<end`, which are not a known name, are one in disguise, with `_`
+    /// for `-`: `other`, `disguised`, or the name itself if it needs not be refused. Takes a few
+    /// instructions for a name without `_`.
     @inline(__always)
     static func otherOrDisguised(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID {
         let count = end &- start
@@ -212,7 +214,7 @@ extension FieldID {
     private static func detectDisguise(
         _ bytes: HeadBytes, from start: Int, to end: Int
     ) -> FieldID {
-        let isDisguised = disguisable.ids.contains { id in
+        func isLike(_ id: FieldID) -> Bool {
             let name = id.name
             return name.utf8CodeUnitCount == end &- start
                 && (0..<(end &- start)).allSatisfy { offset in
@@ -221,6 +223,7 @@ extension FieldID {
                     return byte == expected || byte == Byte.underscore && expected == 0x2D
                 }
         }
-        return isDisguised ? .disguised : .other
+        if disguisable.ids.contains(where: isLike) { return .disguised }
+        return isLike(.xForwardedUser) ? .xForwardedUser : .other
     }
 }

@@ -78,6 +78,10 @@ public struct FieldSection: Sendable, RandomAccessCollection {
         return storage.count { $0.id == id }
     }
 
+    /// Has a name count as one that occurs, although no line has it: the message is treated as if
+    /// it had the field.
+    public mutating func countAsPresent(_ id: FieldID) { present.formUnion(FieldIDSet(id)) }
+
     /// Empties the section and keeps its storage.
     public mutating func removeAll() {
         storage.removeAll(keepingCapacity: true)

@@ -9,6 +9,26 @@ public struct TrailerSection: Sendable {
         self.bytes = bytes
         self.fields = fields
     }
+
+    /// Parses a whole section that did not arrive within a chunked body.
+    ///
+    /// - Parameter lines: the field lines, each ended by CRLF, and the empty line.
+    /// - Throws: for a malformed line, and `truncatedBody` if the empty line is missing.
+    public init(parsing lines: Span<UInt8>, limits: ChunkedLimits) throws(WireError) {
+        guard lines.count <= limits.trailerBytes else { throw .trailersTooLarge }
+        var scanner = FieldScanner(from: 0)
+        var fields = FieldSection()
+        let isComplete = try ChunkedDecoder.scan(
+            lines, with: &scanner, into: &fields, limit: limits.trailerFields)
+        guard isComplete, scanner.position == lines.count else { throw .truncatedBody }
+        self.init(bytes: ContiguousArray(copying: lines), fields: fields)
+    }
+}
+
+extension ContiguousArray<UInt8> {
+    fileprivate init(copying bytes: Span<UInt8>) {
+        self = bytes.withUnsafeBufferPointer { ContiguousArray($0) }
+    }
 }
 
 extension ChunkedDecoder {

@@ -1,10 +1,12 @@
-/// How the end of a message's body is found (RFC 9112 §6.3).
+/// How the end of a message's body is found (RFC 9112 §6.3, RFC 9113 §8.1).
 public enum BodyFraming: Sendable, Equatable {
     /// The message ends with its head.
     case none
     /// Exactly that many bytes follow.
     case length(UInt64)
-    /// The chunked coding marks the end.
+    /// The end is marked where it is: by the chunked coding, or, in a message that came over
+    /// HTTP/2, by the end of its stream (RFC 9113 §8.1). Such a message is forwarded to HTTP/1.1 in
+    /// chunks.
     case chunked
     /// The body ends with the connection: responses only.
     case untilClose

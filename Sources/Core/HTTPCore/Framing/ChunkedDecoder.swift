@@ -218,7 +218,8 @@ public struct ChunkedDecoder: Sendable {
         return .needMore(consumed: bytes.count)
     }
 
-    private static func scan(
+    /// Scans a trailer section, which may be incomplete.
+    static func scan(
         _ section: Span<UInt8>, with scanner: inout FieldScanner, into fields: inout FieldSection,
         limit: Int
     ) throws(WireError) -> Bool {

@@ -17,7 +17,7 @@ extension FieldIDSet {
         // Framing and routing.
         .host, .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding,
         .disguised, .upgrade, .http2Settings, .contentLength, .via, .forwarded, .xForwardedFor,
-        .xForwardedHost, .xForwardedProto,
+        .xForwardedHost, .xForwardedProto, .xForwardedUser,
         // Request modifiers.
         .expect, .maxForwards, .cacheControl, .cdnCacheControl, .pragma, .range, .ifMatch,
         .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,

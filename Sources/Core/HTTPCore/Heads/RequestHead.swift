@@ -42,7 +42,8 @@ public struct RequestHead: ~Copyable, Sendable {
     public var fields = FieldSection()
     /// The size of the head in bytes, including its empty line.
     public var length = 0
-    /// How the body ends: `none`, `length` or `chunked`.
+    /// How the body ends: `none`, `length` or `chunked`. In HTTP/2 the fields do not say it all
+    /// (``decideContent(follows:)``).
     public var framing = BodyFraming.none
     /// Whether the client allows the connection to persist after this exchange (RFC 9112 §9.3).
     public var keepAlive = true
@@ -51,8 +52,11 @@ public struct RequestHead: ~Copyable, Sendable {
     public var wantsUpgrade = false
     /// Whether the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
     public var expectsContinue = false
-    /// Whether the client accepts trailers: `TE: trailers` (RFC 9110 §6.5.1).
+    /// Whether the client says that it accepts trailers: `TE: trailers` (RFC 9110 §6.5.1). This is
+    /// what is passed on to the server.
     public var acceptsTrailers = false
+    /// Whether trailers may be sent to the client: it says so, or its version has them anyway.
+    @inlinable public var takesTrailers: Bool { acceptsTrailers || version.takesTrailersUnasked }
 
     /// Whether the method is safe: it does not ask for a change on the server (RFC 9110 §9.2.1).
     public var isSafe: Bool { method.isSafe || isRegisteredAsSafe }

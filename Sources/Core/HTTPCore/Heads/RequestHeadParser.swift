@@ -8,7 +8,8 @@
 ///       └ one empty line is passed over (§2.2)
 ///
 /// An error is thrown at the first byte that shows it; Host, framing and Connection are checked
-/// when the head is complete.
+/// when the head is complete. A head that was assembled from HTTP/2 says nothing of content whose
+/// length is unknown: ``RequestHead/decideContent(follows:)`` completes it.
 public struct RequestHeadParser: Sendable {
     @usableFromInline enum State: UInt8, Sendable {
         case start, method, target, version, fields
@@ -23,9 +24,15 @@ public struct RequestHeadParser: Sendable {
     @usableFromInline var mark = 0
     private var scanner = FieldScanner(from: 0)
     private var previousAuthority = PreviousAuthority()
+    private let versions: VersionText
 
     /// Creates a parser for a connection on which nothing has been read.
-    public init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
+    ///
+    /// - Parameter carrier: where the heads come from, which decides what versions they may have.
+    public init(limits: HeadLimits = HeadLimits(), carrier: HTTPCarrier = .http1) {
+        self.limits = limits
+        versions = VersionText(of: carrier)
+    }
 
     /// Whether an unfinished head has begun: distinguishes a clean end of the connection from a
     /// truncated head.
@@ -160,7 +167,7 @@ public struct RequestHeadParser: Sendable {
     private mutating func scanVersion(
         _ bytes: HeadBytes, _ head: inout RequestHead
     ) throws(WireError) -> Bool {
-        guard let version = try VersionText.parse(bytes, at: mark) else { return false }
+        guard let version = try versions.parse(bytes, at: mark) else { return false }
         let end = mark &+ VersionText.count
         guard end < bytes.count else { return false }
         guard bytes[end] == Byte.carriageReturn else {
@@ -175,22 +182,39 @@ public struct RequestHeadParser: Sendable {
 }
 
 /// `HTTP-version = "HTTP/" DIGIT "." DIGIT` (RFC 9112 §2.3), in request lines and status lines.
-enum VersionText {
+struct VersionText: Sendable {
     /// The length of a version.
     static let count = 8
-    /// `HTTP/1.0` and `HTTP/1.1` as words, first byte lowest.
+    /// `HTTP/1.0`, `HTTP/1.1` and `HTTP/2.0` as words, first byte lowest.
     private static let http10: UInt64 = 0x302E_312F_5054_5448
     private static let http11: UInt64 = 0x312E_312F_5054_5448
+    private static let http2: UInt64 = 0x302E_322F_5054_5448
+
+    /// The version that is looked for first, and its word.
+    private let version: HTTPVersion
+    private let word: UInt64
+
+    init(of carrier: HTTPCarrier) {
+        version = carrier.version
+        word =
+            switch carrier {
+            case .http1: Self.http11
+            case .http2: Self.http2
+            }
+    }
 
     /// The version at `start`; `nil` if it has not arrived completely and is valid so far.
     @inline(__always)
-    static func parse(_ bytes: HeadBytes, at start: Int) throws(WireError) -> HTTPVersion? {
-        if start &+ count <= bytes.count {
-            let word = bytes.word(at: start)
-            if word == http11 { return .http11 }
-            if word == http10 { return .http10 }
+    func parse(_ bytes: HeadBytes, at start: Int) throws(WireError) -> HTTPVersion? {
+        if start &+ Self.count <= bytes.count {
+            let found = bytes.word(at: start)
+            if found == word { return version }
+            switch version.carrier {
+            case .http1: if found == Self.http10 { return .http10 }
+            case .http2: break
+            }
         }
-        try refuse(bytes, at: start)
+        try Self.refuse(bytes, at: start)
         return nil
     }
 

@@ -48,13 +48,21 @@ public struct ResponseHeadParser: Sendable {
     /// The next byte to examine, up to the fields.
     private var position = 0
     private var scanner = FieldScanner(from: 0)
+    private let versions: VersionText
 
     /// Offset of the status code and of what follows it.
     private static let statusStart = VersionText.count + 1
     private static let statusEnd = statusStart + 3
 
     /// Creates a parser for a connection on which nothing has been read.
-    public init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
+    ///
+    /// - Parameter carrier: where the heads come from, which decides what versions they may have.
+    ///   Those that were assembled from HTTP/2 have no lines to repair, so that their context
+    ///   should not allow it, and ``ResponseHead/decideContent(follows:)`` completes them.
+    public init(limits: HeadLimits = HeadLimits(), carrier: HTTPCarrier = .http1) {
+        self.limits = limits
+        versions = VersionText(of: carrier)
+    }
 
     /// Whether an unfinished head has begun.
     public var isWithinHead: Bool { state != .start }
@@ -136,7 +144,7 @@ public struct ResponseHeadParser: Sendable {
     private func scanVersion(
         _ bytes: HeadBytes, _ head: inout ResponseHead
     ) throws(WireError) -> Bool {
-        guard let version = try VersionText.parse(bytes, at: 0) else { return false }
+        guard let version = try versions.parse(bytes, at: 0) else { return false }
         guard bytes.count > VersionText.count else { return false }
         guard bytes[VersionText.count] == Byte.space else { throw .malformedStatusLine }
         head.version = version
@@ -229,7 +237,8 @@ extension ResponseHead {
             framing = .none
         case 304: framing = .none
         default:
-            framing = context.method == .head ? .none : announced ?? .untilClose
+            let otherwise = version.marksEnd ? BodyFraming.chunked : .untilClose
+            framing = context.method == .head ? .none : announced ?? otherwise
             if framing == .untilClose { keepAlive = false }
         }
     }

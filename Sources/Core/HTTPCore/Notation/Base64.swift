@@ -63,6 +63,32 @@ public enum Base64 {
         return decode(text, into: &output, skipping: { _ in false }) ? output : nil
     }
 
+    /// Decodes a text in the URL-safe alphabet without padding (RFC 4648 §5, RFC 7515 §2); `nil`
+    /// unless it is canonical: no other characters, no padding, and no unused bits that are set.
+    public static func decode(urlSafe text: some Collection<UInt8>) -> [UInt8]? {
+        var output: [UInt8] = []
+        output.reserveCapacity(text.count / 4 * 3 + 2)
+        var bits: UInt32 = 0
+        var count = 0
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "-"): bits = bits << 6 | 62
+            case UInt8(ascii: "_"): bits = bits << 6 | 63
+            case UInt8(ascii: "+"), UInt8(ascii: "/"): return nil
+            default:
+                guard let value = value(byte) else { return nil }
+                bits = bits << 6 | value
+            }
+            count += 6
+            guard count >= 8 else { continue }
+            count -= 8
+            output.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+            bits &= 1 << UInt32(count) - 1
+        }
+        // Six bits are no byte, and what is left of a whole one must be zero.
+        return count < 6 && bits == 0 ? output : nil
+    }
+
     /// Appends the decoded bytes. Returns whether the text is canonical, apart from the characters
     /// that are skipped wherever they are.
     @inlinable

@@ -1,6 +1,8 @@
 /// How requests to the hosts of an entry are changed (`hosts[].request`).
 package struct RequestRules: Sendable, Equatable {
     package var headers = HeaderRules()
+    /// Whether X-Forwarded-User says who is asking, and never what the client says.
+    package var forwardsUser = false
     /// The credentials for requests that have none; `nil` if none are added.
     package var authorization: RequestAuthorization?
     /// Path prefixes and their replacements; the first that matches is replaced.
@@ -27,7 +29,7 @@ package struct NamedValue: Sendable, Equatable {
     }
 }
 
-/// How the header fields of a request are changed. The steps are performed in the order of the
+/// How the header fields of a message are changed. The steps are performed in the order of the
 /// properties; names are compared case-insensitively.
 package struct HeaderRules: Sendable, Equatable {
     /// Fields to remove.
@@ -38,7 +40,7 @@ package struct HeaderRules: Sendable, Equatable {
     package var set: [NamedValue] = []
     /// Lines to add.
     package var add: [NamedValue] = []
-    /// Fields to add to requests that do not have them.
+    /// Fields to add to messages that do not have them.
     package var defaults: [NamedValue] = []
 
     package init() {}

@@ -1,5 +1,7 @@
 /// How the responses of an entry's hosts are checked and changed (`hosts[].response`).
 package struct ResponseRules: Sendable, Equatable {
+    /// How the heads that clients are sent are changed, whether from the server or from the cache.
+    package var headers = HeaderRules()
     /// The statuses that are passed on; `nil` for all. Others become a 502. Interim responses, and
     /// the 304 that answers a condition, are not checked.
     package var statusCodes: [ClosedRange<UInt16>]?

@@ -58,6 +58,22 @@ struct HeadLines {
         }
     }
 
+    /// Whether the line has this name, or one with `_` in place of a `-`.
+    func isLike(_ name: HeadName, at index: Int, in head: Span<UInt8>) -> Bool {
+        func isLike(_ own: Span<UInt8>) -> Bool {
+            guard own.count == name.lowercase.count else { return false }
+            for index in own.indices {
+                let byte = own[index] == UInt8(ascii: "_") ? UInt8(ascii: "-") : own[index]
+                guard ASCII.lowercased(byte) == name.lowercase[index] else { return false }
+            }
+            return true
+        }
+        switch lines[index].name {
+        case .received(let range): return isLike(head.extracting(range))
+        case .written(let bytes): return isLike(bytes.span)
+        }
+    }
+
     /// Whether any line has this name. Fields that Connection nominates end here and do not count.
     func contains(_ name: HeadName, in head: Span<UInt8>) -> Bool {
         var next = firstIndex(of: name, from: 0, in: head)
@@ -231,6 +247,7 @@ struct HeadName: Sendable, Equatable {
     static let contentType = HeadName("Content-Type")
     static let entityTag = HeadName("ETag")
     static let expect = HeadName("Expect")
+    static let forwardedUser = HeadName("X-Forwarded-User")
     static let ifMatch = HeadName("If-Match")
     static let ifModifiedSince = HeadName("If-Modified-Since")
     static let ifNoneMatch = HeadName("If-None-Match")

@@ -10,11 +10,8 @@ import PinfoldConfiguration
 /// name, their value is sent to the server: the client's lines with the name are removed, and the
 /// name is removed from Connection, so that no client can strip what a route adds.
 package struct RequestHeadRules: Sendable {
-    private let removed: [HeadName]
-    private let renamed: [(from: HeadName, to: HeadName)]
-    private let set: [(name: HeadName, value: [UInt8])]
-    private let added: [(name: HeadName, value: [UInt8])]
-    private let defaults: [(name: HeadName, value: [UInt8])]
+    private let fields: HeaderSteps
+    private let forwardsUser: Bool
     private let authorization: RequestAuthorization?
     private let target: TargetRules
     private let cachePolicy: RequestCachePolicy
@@ -22,11 +19,8 @@ package struct RequestHeadRules: Sendable {
     /// The rules of a route; ``RequestRules/parameters`` and ``RequestRules/body`` are about
     /// content, and not used here.
     package init(_ rules: RequestRules) {
-        removed = FieldRule.names(rules.headers.remove)
-        renamed = FieldRule.renames(rules.headers.rename)
-        set = FieldRule.lines(rules.headers.set)
-        added = FieldRule.lines(rules.headers.add)
-        defaults = FieldRule.lines(rules.headers.defaults)
+        fields = HeaderSteps(rules.headers)
+        forwardsUser = rules.forwardsUser
         authorization = rules.authorization
         target = TargetRules(rules.pathPrefixes, rules.query)
         cachePolicy = rules.cachePolicy
@@ -34,8 +28,8 @@ package struct RequestHeadRules: Sendable {
 
     /// Whether no head is ever changed.
     package var isEmpty: Bool {
-        removed.isEmpty && renamed.isEmpty && set.isEmpty && added.isEmpty && defaults.isEmpty
-            && authorization == nil && target.isEmpty && cachePolicy == .useProtocol
+        fields.isEmpty && !forwardsUser && authorization == nil && target.isEmpty
+            && cachePolicy == .useProtocol
     }
 
     /// The new head of a request, with its empty line; `nil` if it does not change. It may be
@@ -47,15 +41,21 @@ package struct RequestHeadRules: Sendable {
     ///   - request: the head as parsed.
     ///   - bytes: the bytes it was parsed from.
     ///   - isSecure: whether the request is sent by TLS.
+    ///   - withoutAuthorization: whether Authorization was for the gateway: it is removed before
+    ///     the rules are applied.
+    ///   - user: who is asking, for X-Forwarded-User; `nil` if that is not known.
     /// - Throws: `authorizationInClearText` if the gateway's credentials would have to be added but
     ///   may not be sent without TLS.
     package func head(
-        rewriting request: borrowing RequestHead, in bytes: Span<UInt8>, isSecure: Bool
+        rewriting request: borrowing RequestHead, in bytes: Span<UInt8>, isSecure: Bool,
+        withoutAuthorization: Bool = false, user: [UInt8]? = nil
     ) throws(TransformationError) -> [UInt8]? {
         guard !isEmpty, request.form != .authority else { return nil }
         var lines = HeadLines(request.fields)
+        if withoutAuthorization { lines.remove(.authorization, in: bytes) }
         let hasOptions = request.fields.contains(.connection)
-        changeFields(&lines, hasOptions: hasOptions, in: bytes)
+        fields.change(&lines, releases: hasOptions, in: bytes)
+        if forwardsUser { forward(user, in: &lines, hasOptions: hasOptions, in: bytes) }
         try authorize(&lines, request.method, in: bytes, isSecure: isSecure)
         applyCachePolicy(&lines, in: bytes)
         let newTarget = target.target(of: request, in: bytes)
@@ -63,33 +63,18 @@ package struct RequestHeadRules: Sendable {
         return RequestHeads.head(of: request, in: bytes, target: newTarget, lines: lines)
     }
 
-    private func changeFields(
-        _ lines: inout HeadLines, hasOptions: Bool, in bytes: Span<UInt8>
+    /// Makes X-Forwarded-User say who is asking, whatever the client and the other rules say. Names
+    /// with `_` for `-` are removed as well: servers that pass fields as variables (CGI) could not
+    /// tell them apart.
+    private func forward(
+        _ user: [UInt8]?, in lines: inout HeadLines, hasOptions: Bool, in bytes: Span<UInt8>
     ) {
-        for name in removed { lines.remove(name, in: bytes) }
-        for (from, to) in renamed {
-            for index in lines.lines.indices
-            where !lines.lines[index].isNominated
-                && lines.isNamed(from, at: index, in: bytes)
-            {
-                lines.rename(at: index, to: to.written)
-            }
-            if hasOptions, lines.contains(to, in: bytes) {
-                lines.release(to, in: bytes)
-            }
+        if hasOptions { lines.release(.forwardedUser, in: bytes) }
+        for index in lines.lines.indices.reversed()
+        where lines.isLike(.forwardedUser, at: index, in: bytes) {
+            lines.remove(at: index)
         }
-        for (name, value) in set {
-            if hasOptions { lines.release(name, in: bytes) }
-            lines.set(name, value, in: bytes)
-        }
-        for (name, value) in added {
-            if hasOptions { lines.release(name, in: bytes) }
-            lines.append(name.written, value)
-        }
-        for (name, value) in defaults where !lines.contains(name, in: bytes) {
-            if hasOptions { lines.release(name, in: bytes) }
-            lines.append(name.written, value)
-        }
+        if let user { lines.append(HeadName.forwardedUser.written, user) }
     }
 
     /// Adds the credentials if there are none after the fields were changed. Not to TRACE, which

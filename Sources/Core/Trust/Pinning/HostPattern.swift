@@ -37,8 +37,8 @@ package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
 
 /// The hosts that a configuration entry applies to: `api.example.com` exactly, `*.example.com` with
 /// one more label, or `**.example.com` at any depth, including the domain itself; each optionally
-/// with a `:port`. Case and a trailing dot are ignored, in patterns and hosts alike. An address
-/// matches only itself, in whatever notation.
+/// with a `:port`; or all of them (``everything``). Case and a trailing dot are ignored, in
+/// patterns and hosts alike. An address matches only itself, in whatever notation.
 package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     /// The maximum length of a label in bytes (RFC 1035 §2.3.4).
     package static let labelBytes = 63
@@ -54,6 +54,17 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         case anyDepth
         /// Never an IPv4-mapped address.
         case address(IPAddress)
+        /// All names and addresses.
+        case everything
+    }
+
+    /// All hosts, at every port: `**`, which only ``init(_:)`` does not read, because it makes
+    /// sense in few places.
+    package static let everything = HostPattern(everything: ())
+
+    private init(everything: Void) {
+        shape = .everything
+        name = []
     }
 
     private let shape: Shape
@@ -67,7 +78,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     package var exactName: String? {
         switch shape {
         case .exact, .address: String(decoding: name, as: UTF8.self)
-        case .oneLabel, .anyDepth: nil
+        case .oneLabel, .anyDepth, .everything: nil
         }
     }
 
@@ -76,6 +87,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         case exact(String)
         case oneLabel(String)
         case anyDepth(String)
+        case everything
     }
 
     /// The hosts that the pattern matches.
@@ -88,6 +100,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         // In brackets, so that it cannot equal a name: an address neither covers names nor is
         // covered by them.
         case .address(let address): return .exact("[\(address)]")
+        case .everything: return .everything
         }
     }
 
@@ -194,6 +207,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
             return prefix > 0 && endsInName(host, count) && host[prefix] == UInt8(ascii: ".")
         case .address(let address):
             return IPAddress(literal: host)?.unmapped == address
+        case .everything: return true
         }
     }
 
@@ -220,6 +234,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         case .address:
             let bare = !text.contains(":") || text.hasPrefix("[") || port == nil
             return (bare ? text : "[\(text)]") + suffix
+        case .everything: return "**"
         }
     }
 }

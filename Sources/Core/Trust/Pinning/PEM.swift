@@ -1,11 +1,11 @@
 import HTTPCore
 
 /// One block of a PEM file (RFC 7468).
-struct PEMBlock {
+package struct PEMBlock {
     /// The label after `BEGIN`, such as `CERTIFICATE`.
-    var label: String
+    package var label: String
     /// The decoded contents.
-    var bytes: [UInt8]
+    package var bytes: [UInt8]
 }
 
 /// Reads and writes PEM (RFC 7468).
@@ -24,7 +24,7 @@ package enum PEM {
     }
 
     /// The blocks of a PEM file in order. Text outside the blocks is a comment.
-    static func blocks(_ contents: [UInt8]) throws(PinError) -> [PEMBlock] {
+    package static func blocks(_ contents: [UInt8]) throws(PinError) -> [PEMBlock] {
         var blocks: [PEMBlock] = []
         var label: [UInt8]?
         var body: [UInt8] = []

@@ -9,6 +9,7 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
     private var exact: [String: [Earlier]] = [:]
     private var oneLabel: [String: [Earlier]] = [:]
     private var anyDepth: [String: [Earlier]] = [:]
+    private var everything: Owner?
 
     package init() {}
 
@@ -19,6 +20,7 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
         case .exact(let name): exact[name, default: []].append(earlier)
         case .oneLabel(let name): oneLabel[name, default: []].append(earlier)
         case .anyDepth(let name): anyDepth[name, default: []].append(earlier)
+        case .everything: everything = everything ?? owner
         }
     }
 
@@ -28,6 +30,7 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
         func first(_ candidates: [Earlier]?) -> Owner? {
             candidates?.first { $0.port == nil || $0.port == pattern.port }?.owner
         }
+        if let everything { return everything }
         switch pattern.reach {
         case .exact(let name):
             if let owner = first(exact[name]) { return owner }
@@ -37,6 +40,7 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
             return covering(name, first)
         case .oneLabel(let name): return first(oneLabel[name]) ?? covering(name, first)
         case .anyDepth(let name): return covering(name, first)
+        case .everything: return nil
         }
     }
 
@@ -71,6 +75,7 @@ extension HostPattern {
             parent.isWithin(domain) || domain.drop(while: { $0 != "." }) == "." + parent
         case (.anyDepth(let one), .anyDepth(let two)):
             one.isWithin(two) || two.isWithin(one)
+        case (.everything, _), (_, .everything): true
         }
     }
 }

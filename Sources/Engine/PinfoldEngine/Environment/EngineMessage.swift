@@ -1,3 +1,4 @@
+import Authentication
 import CacheStore
 import EventLoop
 import PinfoldResolver
@@ -8,6 +9,11 @@ package enum EngineMessage: Sendable {
     case resolved(Token, ResolveResult)
     /// More addresses of the same name.
     case resolvedLater(Token, ResolvedAnswer)
+    /// The result of a password check, for the exchange of the token.
+    case passwordChecked(Token, CheckOutcome)
+    /// It is the turn of the exchange of the token, if its number is the ticket, within the rate of
+    /// a rule; or it is to look whether it is.
+    case turnCame(Token, ticket: UInt64, isReady: Bool)
     /// The disk tier's answer, for the exchange of the token.
     case loaded(Token, LoadResult)
     /// A part of a body on disk.

@@ -82,8 +82,8 @@ extension Environment {
             switch outcome {
             case .passed(let matches):
                 metrics.recordPinEvaluation(pinset: pinset, result: .passed)
-                let counters = server.pinCounters(at: position)
-                for pin in matches.indexes { counters[pin].add() }
+                let counts = server.pinCounts(at: position)
+                for pin in matches.indexes { counts[pin].add(to: .matched) }
             case .reported(let failure):
                 metrics.recordPinEvaluation(pinset: pinset, result: .reported)
                 report(failure, server)
@@ -164,6 +164,17 @@ extension Environment {
         if let server = exchange.serverText { metadata["host"] = "\(server)" }
         if let address = exchange.addressText(ofTried: false) { metadata["server"] = "\(address)" }
         shared.logger.info("request not served", metadata: metadata)
+    }
+}
+
+extension WorkerMetrics {
+    /// Counts a handshake with a server that ended well.
+    func countHandshake(with tls: TLSClientConnection) {
+        add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
+        switch tls.carrier {
+        case .http1: add(.tlsHandshakesHTTP1)
+        case .http2: add(.tlsHandshakesHTTP2)
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+import Authentication
 import CachePolicy
 import Clocks
 import EventLoop
@@ -48,6 +49,8 @@ package final class Environment {
     /// program in a debug build; a test of what happens otherwise sets it to false.
     var trapsOnIllegalEvents = true
     let pipes = PipePool()
+    var recentProofs = RecentProofs(random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
+    let recentMembers = RecentMembers()
     /// Memory for the key of the request being looked up, valid until the next lookup.
     let keyMemory = UnsafeMutableRawBufferPointer.allocate(
         byteCount: CacheKey.maximumBytes, alignment: 8)
@@ -110,6 +113,10 @@ package final class Environment {
             (loop.handler(for: token) as? ConnectOperation)?.resolved(result)
         case .resolvedLater(let token, let answer):
             (loop.handler(for: token) as? ConnectOperation)?.arrived(answer)
+        case .passwordChecked(let token, let outcome):
+            (loop.handler(for: token) as? Exchange)?.passwordChecked(outcome)
+        case .turnCame(let token, let ticket, let isReady):
+            (loop.handler(for: token) as? Exchange)?.turnCame(ticket, isReady: isReady)
         case .loaded(let token, let result):
             (loop.handler(for: token) as? Exchange)?.loaded(result)
         case .chunk(let token, let result):
@@ -154,6 +161,7 @@ package final class Environment {
     // MARK: Time
 
     /// Seconds since 1970; the clock is read about once a second and follows the monotonic one.
+    /// Never ahead of the clock, however long the thread was interrupted while it was read.
     package var wallSeconds: Int64 { wallMilliseconds / 1000 }
 
     /// Milliseconds since 1970.
@@ -161,7 +169,8 @@ package final class Environment {
         let now = loop.monotonicNow
         if wallReadAt == .min || now &- wallReadAt >= 1000 {
             wallReadAt = now
-            wallOffset = loop.time.wallMilliseconds() - now
+            let wall = loop.time.wallMilliseconds()
+            wallOffset = wall - loop.time.monotonicMilliseconds()
         }
         return now + wallOffset
     }
@@ -237,6 +246,8 @@ package final class Environment {
     /// Adopts another policy. Connections that it would not have made are not used again.
     package func adopt(_ policy: PolicySnapshot) {
         let goesOn = policy.trustGeneration == self.policy.trustGeneration
+        let hasSameRules = policy.rulesGeneration == self.policy.rulesGeneration
+        let knowsTheSame = policy.credentialsGeneration == self.policy.credentialsGeneration
         self.policy = policy
         debugs = shared.logger.logLevel <= .debug
         traces = shared.logger.logLevel <= .trace
@@ -244,6 +255,8 @@ package final class Environment {
             origins.adopt(policy)
         } else {
             for origin in origins.removeAll() { pool?.retire(origin) }
+        }
+        if !goesOn || !hasSameRules || !knowsTheSame {
             for relay in Array(relays.values) { relay.endIfSuperseded(by: policy) }
         }
         pool?.limitsChanged(origins.all)

@@ -52,12 +52,12 @@ struct EvaluatedServer {
             ? policy.configuration.pinsets[pinsets[index]] : nil
     }
 
-    /// The counters for matches of an applicable pinset's pins, by the pins' indexes in the
-    /// configuration by which the server was verified.
+    /// The counts of an applicable pinset's pins, by the pins' indexes in the configuration by
+    /// which the server was verified.
     /// - Parameter position: the position of the pinset in ``pinsets``.
-    func pinCounters(at position: Int) -> [PinCounter] {
+    func pinCounts(at position: Int) -> [EventCounts<PinEvent>] {
         guard let entryIndex else { return [] }
-        return policy.pinCounters[
+        return policy.pinCounts[
             policy.configuration.hosts.entries[entryIndex].pinsets[position]]
     }
 

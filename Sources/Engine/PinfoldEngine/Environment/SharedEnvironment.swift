@@ -1,5 +1,7 @@
+import Authentication
 import CacheStore
 import EventLoop
+import HTTPCore
 import Locking
 import Logging
 import PinfoldResolver
@@ -26,6 +28,21 @@ package final class SharedEnvironment: Sendable {
     let pinFailures: (any PinFailureSink)?
     /// Reviews servers before anything is sent to them; `nil` if the policy alone decides.
     let reviewer: ServerReviewer?
+    /// Checks passwords; `nil` if no listener can ask for one.
+    let passwords: (any PasswordChecking)?
+    /// Credentials that were verified at some cost, under this key.
+    let verified = Locked(VerifiedCredentials())
+    let proofKey = ProofKey(
+        random: (
+            .random(in: 0 ... .max), .random(in: 0 ... .max), .random(in: 0 ... .max),
+            .random(in: 0 ... .max)
+        ))
+    /// How this process recognizes in Via what it has forwarded under a pseudonym.
+    let viaMark = ViaMark(random: .random(in: 0 ... .max))
+    /// How long networks that have sent tokens with wrong signatures get no others verified.
+    let signatureFailures = Locked(FailureDelays(free: 30))
+    /// What has been used of the rates of rules.
+    package let rates = RateLedger()
     /// Where content is checked and translated.
     let transformationWork: TransformationWork
     /// Bytes used by unfinished heads and handshakes, for `limits.bufferBytes`.
@@ -44,7 +61,8 @@ package final class SharedEnvironment: Sendable {
         mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore? = nil,
         logger: Logger = Logger(label: "pinfold") { _ in SwiftLogNoOpLogHandler() },
         labels: RouteLabels = RouteLabels(), activity: ActivityMonitor = ActivityMonitor(),
-        pinFailures: (any PinFailureSink)? = nil, transformationWork: TransformationWork = .none,
+        pinFailures: (any PinFailureSink)? = nil, passwords: (any PasswordChecking)? = nil,
+        transformationWork: TransformationWork = .none,
         reviewer: ServerReviewer? = nil
     ) {
         self.mailboxes = mailboxes
@@ -54,6 +72,7 @@ package final class SharedEnvironment: Sendable {
         self.labels = labels
         self.activity = activity
         self.pinFailures = pinFailures
+        self.passwords = passwords
         self.transformationWork = transformationWork
         self.reviewer = reviewer
     }

@@ -20,9 +20,13 @@ struct ErrorReply {
 
     /// - Parameters:
     ///   - id: identifies the exchange in the log.
+    ///   - name: the name by which the gateway speaks of itself.
     ///   - server: the server that the client asked for; `nil` to leave it out.
     ///   - asJSON: whether the client prefers JSON to plain text.
-    init(_ fault: ExchangeError, id: String, server: Server? = nil, asJSON: Bool) {
+    init(
+        _ fault: ExchangeError, id: String, from name: GatewayName = .own, server: Server? = nil,
+        asJSON: Bool
+    ) {
         let explanation = fault.explanation
         let reason = fault.reason.entry
         let excerpt = Self.quoted(fault.excerpt)
@@ -35,7 +39,7 @@ struct ErrorReply {
             }
             body = Array(
                 """
-                {"status":\(reason.status),"reason":\(JSONText.quoted(reason.token)),\
+                {"status":\(fault.status),"reason":\(JSONText.quoted(reason.token)),\
                 "message":\(JSONText.quoted(explanation))\(members),"id":\(JSONText.quoted(id))}
 
                 """.utf8)
@@ -46,13 +50,13 @@ struct ErrorReply {
             if let addresses = server?.addresses { lines += "tried: \(addresses)\n" }
             body = Array(
                 """
-                \(reason.status) \(reason.token)
+                \(fault.status) \(reason.token)
                 \(explanation)
                 \(lines)id: \(id)
 
                 """.utf8)
         }
-        proxyStatus = Self.proxyStatus(fault, reason, explanation, server?.nextHop)
+        proxyStatus = Self.proxyStatus(name, fault, reason, explanation, server?.nextHop)
     }
 
     /// Foreign content on one line, so that it cannot be mistaken for the gateway's own text:
@@ -66,8 +70,8 @@ struct ErrorReply {
     }
 
     private static func proxyStatus(
-        _ fault: ExchangeError, _ reason: ReasonEntry, _ explanation: String,
-        _ nextHop: Endpoint?
+        _ name: GatewayName, _ fault: ExchangeError, _ reason: ReasonEntry,
+        _ explanation: String, _ nextHop: Endpoint?
     ) -> [UInt8] {
         var parameters = OrderedMap<String, RFC9651BareItem>()
         parameters["error"] = .token(reason.errorType.rawValue)
@@ -77,15 +81,15 @@ struct ErrorReply {
             parameters["rcode"] = .string("\(code)")
         }
         if case .tlsFailed(let error) = fault, let alert = error.receivedAlert {
-            var name = alert.name
-            if case .alertReceived(_, let text) = error { name = text }
+            var message = alert.name
+            if case .alertReceived(_, let text) = error { message = text }
             parameters["alert-id"] = .integer(Int64(alert.code))
-            parameters["alert-message"] = .string(ascii(name, limit: 64))
+            parameters["alert-message"] = .string(ascii(message, limit: 64))
         }
         parameters["details"] = .string(ascii("\(reason.token): \(explanation)", limit: 512))
-        let item = Item(bareItem: RFC9651BareItem.token("pinfold"), parameters: parameters)
+        let item = Item(bareItem: RFC9651BareItem.token(name.text), parameters: parameters)
         var serializer = StructuredFieldValueSerializer()
-        return (try? serializer.writeListFieldValue([.item(item)])) ?? Array("pinfold".utf8)
+        return (try? serializer.writeListFieldValue([.item(item)])) ?? name.bytes
     }
 
     /// Only the characters that a structured field's string may contain.

@@ -61,10 +61,18 @@ extension Exchange {
         guard !writer.overflowed else { return false }
         copy.end = writer.count
         intake.takeHead(in: copy)
-        var parser = RequestHeadParser(limits: environment.policy.headLimits)
+        var parser = RequestHeadParser(
+            limits: environment.policy.headLimits, carrier: other.request.version.carrier)
         let bytes = copy.readable.octets
         guard let progress = try? parser.parse(bytes, into: &request) else { return false }
+        if other.caller.identity != nil { stand(for: other) }
         return progress == .complete(headBytes: copy.count)
+    }
+
+    /// The other exchange's client is who asks here, too.
+    private func stand(for other: Exchange) {
+        caller.stand(for: other.caller)
+        if caller.consumedAuthorization { request.fields.countAsPresent(.authorization) }
     }
 
     /// Allows the next revalidation, but not within the same second: otherwise an unreachable

@@ -14,8 +14,7 @@ import HTTPCore
 //                        ▼                         └────── timeouts.collapse ─► goes alone
 //                  leads: forward                          without progress
 //
-// Of the exchanges that proceed alone because the response makes no progress, one may store its own
-// response.
+// Of the exchanges that proceed alone, one at a time stores its own response.
 //
 // With a cookie unlike the first one's, it waits for an exchange with the same cookies, unless the
 // response is known to be one for all (`Exchange+Groups`).
@@ -81,7 +80,8 @@ extension Exchange {
                     hash: hash, until: now + Self.aloneMilliseconds, for: clientNetwork)
             }
             return forward()
-        case .leads, .follows, .followsRemotely, .gaveUp, .gaveUpRemotely: return forward()
+        case .leads, .follows, .followsRemotely, .gaveUp, .gaveUpRemotely, .alone:
+            return forward()
         }
         switch environment.flights.enter(self, hash: hash, now: now) {
         case .alone: forward()
@@ -255,18 +255,23 @@ extension Exchange {
     }
 
     /// Whether another exchange's response of the same variant is stored in place of this one's:
-    /// that of the leader it stopped waiting for or of a fellow follower, or, for a leader, that of
-    /// a follower that stopped waiting.
-    func isStoredByAnother(_ variant: VaryKey) -> Bool {
+    /// that of the leader it stopped waiting for or of a fellow follower, for a leader that of a
+    /// follower that stopped waiting, or for one that has not waited that of another such.
+    /// - Parameter isPart: whether the response is a part of a representation.
+    func isStoredByAnother(_ variant: VaryKey, isPart: Bool) -> Bool {
         if let followers = collapsing.followers {
             return followers.hasStored(variant, since: forwarding.sentAt)
         }
-        if case .gaveUpRemotely(_, let stores) = collapsing.role { return !stores }
-        guard case .gaveUp(let queue, let storing) = collapsing.role else { return false }
-        if let storing { queue.release(storing) }
-        let isClaimed = queue.claim(variant, sentAt: forwarding.sentAt)
-        collapsing.giveUp(queue, storing: isClaimed ? variant : nil)
-        return !isClaimed
+        switch collapsing.role {
+        case .none, .answered, .alone: return !isPart && !claims(variant)
+        case .gaveUpRemotely(_, let stores): return !stores
+        case .gaveUp(let queue, let storing):
+            if let storing { queue.release(storing) }
+            let isClaimed = queue.claim(variant, sentAt: forwarding.sentAt)
+            collapsing.giveUp(queue, storing: isClaimed ? variant : nil)
+            return !isClaimed
+        case .leads, .follows, .followsRemotely: return false
+        }
     }
 
     /// This exchange's response has been stored.
@@ -275,6 +280,7 @@ extension Exchange {
             queue.noteStored(variant, at: Clock.monotonicMicroseconds())
             collapsing.giveUp(queue)
         }
+        releaseClaim()
         if let followers = collapsing.followers {
             followers.noteStored(variant, at: Clock.monotonicMicroseconds())
         }
@@ -284,9 +290,30 @@ extension Exchange {
     /// This exchange's response is not stored: another one of the same variant may be.
     @inline(__always)
     func releaseVariant() {
+        releaseClaim()
         guard case .gaveUp(let queue, let storing?) = collapsing.role else { return }
         queue.release(storing)
         collapsing.giveUp(queue)
+    }
+
+    /// Whether it stores its response, of those that have not waited for each other: others store
+    /// other variants. A request that asks for a new response stores it in any case.
+    private func claims(_ variant: VaryKey) -> Bool {
+        releaseClaim()
+        guard client != nil, let store, let key = caching.key, let reason = caching.forwardReason,
+            CacheDecision.mayCollapse(request.method, with: request.fields.present, reason)
+        else { return true }
+        let hash = Self.group(in: key.hash, variant)
+        guard store.claim(hash) else { return false }
+        collapsing.goAlone(storing: hash)
+        return true
+    }
+
+    /// Another that has not waited may store.
+    private func releaseClaim() {
+        guard case .alone(let claim) = collapsing.role else { return }
+        store?.endClaim(claim)
+        collapsing.leave()
     }
 
     private func lookUpAgain() {
@@ -310,7 +337,7 @@ extension Exchange {
         case .followsRemotely(let place, let hash):
             collapsing.leave()
             environment.shared.mailboxes[place].post(.unfollow(asRemoteFollower, hash: hash))
-        case .gaveUp:
+        case .gaveUp, .alone:
             releaseVariant()
             collapsing.leave()
         case .leads: endFlight(.failed)

@@ -11,15 +11,16 @@ extension Exchange {
     /// nobody would have anything of it.
     func handsOn() -> Bool {
         if storing.parts != nil { return goesOnInParts() }
+        if serving.reader?.readsParts ?? false, isResponding { return readsOn() }
         guard case .responding = state.step, request.method == .get, forwarding.rest == nil,
             client != nil || storing.filling != nil || isWanted,
-            let origin, origin.policy === environment.policy, origin.transformation == nil,
+            let origin, origin.policy === environment.policy, origin.passesUnchanged,
             let key = caching.key, let reason = caching.forwardReason,
             let shared = storing.ticket?.share(), let body = storing.ticket?.shared,
             let rest = RestOfResponse(
                 of: shared.metadata, storedHead: shared.head.octets, offset: body.count)
         else { return false }
-        share(body)
+        share(body, of: shared)
         if client != nil, serving.reader == nil, !readsApart() { return false }
         let successor = environment.takeExchange()
         guard successor.prepare(toAskFor: SubstituteRequest(rest: rest), key, reason, for: self)
@@ -34,14 +35,25 @@ extension Exchange {
         return true
     }
 
+    private var isResponding: Bool { if case .responding = state.step { true } else { false } }
+
+    /// The client goes on with what is fetched, without the server's response.
+    private func readsOn() -> Bool {
+        abandonStore()
+        handle(.handedOn)
+        return true
+    }
+
+    /// Its client reads what is fetched in place of what its server sends. That is received no
+    /// further, unless others read it.
+    func leavesServer() -> Bool { isResponding && !isWanted && readsOn() }
+
     /// Has the rest of a part fetched for the client.
     private func goesOnInParts() -> Bool {
         guard case .responding = state.step, client != nil,
             serving.reader != nil || readsParts()
         else { return false }
-        abandonStore()
-        handle(.handedOn)
-        return true
+        return readsOn()
     }
 
     /// Goes on with what the other exchange stores, and for those who wait for it.
@@ -49,9 +61,13 @@ extension Exchange {
         storing = other.storing.handOver()
         // It counts for the client: there is no end of responses that break off.
         if let account = other.forwarding.takeAccount() { forwarding.count(for: account) }
-        guard case .leads(let hash) = other.collapsing.role else { return }
-        collapsing = other.collapsing.handOver()
-        environment.flights.replace(other, by: self, hash: hash)
+        switch other.collapsing.role {
+        case .leads(let hash):
+            collapsing = other.collapsing.handOver()
+            environment.flights.replace(other, by: self, hash: hash)
+        case .alone: collapsing = other.collapsing.handOver()
+        default: break
+        }
     }
 
     /// Handles the head of the response to a request for the rest.

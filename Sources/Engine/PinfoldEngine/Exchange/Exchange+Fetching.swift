@@ -14,6 +14,15 @@ extension Exchange {
         environment.loop.afterTurn { fetcher.forward() }
     }
 
+    /// Whether the rest of a response can be fetched for the client, once it has got something of
+    /// it.
+    var mayFetchRest: Bool {
+        guard client != nil, serving.translation == nil, request.method == .get,
+            caching.key != nil, let origin
+        else { return false }
+        return origin.policy === environment.policy && origin.passesUnchanged
+    }
+
     private func makeFetcher(of run: PartsUnderWay, _ stored: CachedResponse) -> Exchange? {
         let fetcher = environment.takeExchange()
         if fetcher.prepare(toFetch: run, of: stored, for: self) { return fetcher }
@@ -196,7 +205,7 @@ extension Exchange {
     /// Has the slice fetched that has what the client wants first, and waits for its head. Returns
     /// `false` if that is not possible.
     func fetchesSlice(_ key: CacheKey, _ reason: ForwardReason, _ patience: Int64) -> Bool {
-        guard let origin, let bytes = origin.caching.sliceBytes, origin.transformation == nil,
+        guard let origin, let bytes = origin.caching.sliceBytes, origin.passesUnchanged,
             patience > 0, case .none = collapsing.role, let first = firstWanted
         else { return false }
         let parts = PartsBody(sliceBytes: bytes)

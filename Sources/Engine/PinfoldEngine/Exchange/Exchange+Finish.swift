@@ -18,8 +18,11 @@ extension Exchange {
         releaseGathered()
         uploadEnded()
         let stream = client.take()
-        reportEnd(sent: stream?.sentBytes ?? (total: 0, content: 0))
+        let sent = stream?.sentBytes ?? (total: 0, content: 0)
+        reportEnd(sent: sent)
+        if limiting != nil { leaveRates(sent: passed(sent.content)) }
         endRevalidation()
+        if storing.formerClient != nil { storing.takeFormerClient()?.exchangeReleased() }
         if let stream, !clientIsGone {
             stream.exchangeEnded(cut: cut)
         } else {
@@ -32,10 +35,24 @@ extension Exchange {
         leaveAccount()
         uploadEnded()
         let stream = client.take()
-        reportEnd(sent: stream?.sentBytes ?? (total: 0, content: 0))
+        let sent = stream?.sentBytes ?? (total: 0, content: 0)
+        reportEnd(sent: sent)
+        if limiting != nil { leaveRates(sent: passed(sent.content)) }
         serving.endReading()
+        if let stream {
+            stream.exchangeContinues()
+            storing.goOn(without: stream)
+        }
         // If the client held it up.
         upstream?.resume()
+    }
+
+    /// The bytes that have passed in each direction, which rates count.
+    private func passed(_ content: UInt64) -> (down: UInt64, up: UInt64) {
+        (
+            content + report.relayedBytes.toClient,
+            intake.receivedBytes + report.relayedBytes.fromClient
+        )
     }
 
     private func reportEnd(sent: (total: UInt64, content: UInt64)) {
@@ -47,6 +64,9 @@ extension Exchange {
         let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)
         if remarks.transformed != nil { countTransformations(route: record.route) }
+        if let groups = environment.policy.groups, let identity {
+            environment.recentMembers.count(record, of: identity, by: groups)
+        }
         metrics.add(.clientBytesSent, sent.total + report.relayedBytes.toClient)
         environment.exchangeEnded(self, record)
     }

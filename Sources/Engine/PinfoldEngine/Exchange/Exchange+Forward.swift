@@ -108,7 +108,7 @@ extension Exchange {
         let forwarded = forwardedFields
         let forwardedBytes =
             forwarded == nil ? 0 : ForwardedFields.reservedBytes + 2 * Int(request.authority.count)
-        let room = request.length + storedValidatorBytes + forwardedBytes
+        let room = request.length + storedValidatorBytes + forwardedBytes + viaBytes
         let outgoing = OutgoingRequest(
             framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
             acceptsTrailers: request.acceptsTrailers,
@@ -132,7 +132,7 @@ extension Exchange {
             if isIntermediary, let hops = request.maxForwards(in: bytes)?.forwarded {
                 head.fields.append(field: .maxForwards, decimal: hops)
             }
-            if isIntermediary { head.fields.appendVia(received: request.version) }
+            if isIntermediary { appendVia(to: &head.fields) }
             return upstream.sendHead(head, of: outgoing, upgrade: upgradeProtocols)
         }
     }
@@ -164,6 +164,7 @@ extension Exchange {
         var omitted = Self.replacedFields
         if caching.validation != nil { omitted.formUnion(ValidationRequest.replacedFields) }
         if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }
+        if caller.holdsConsumedField { omitted.insert(.authorization) }
         if restatesExpectation || !request.expectsContinue { omitted.insert(.expect) }
         if isIntermediary, MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
         return omitted

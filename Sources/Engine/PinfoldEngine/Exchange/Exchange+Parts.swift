@@ -24,7 +24,7 @@ extension Exchange {
         _ part: ContentRange, _ storable: Storable, _ bytes: Span<UInt8>, _ key: CacheKey,
         _ origin: Origin, in store: CacheStore
     ) -> Bool {
-        guard origin.transformation == nil else { return refusePart() }
+        guard origin.passesUnchanged else { return refusePart() }
         let head = StoredHead.bytes(of: response, in: bytes, for: storable)
         var whole = head
         StoredHead.append(completeLength: part.complete, to: &whole)
@@ -258,7 +258,7 @@ extension Exchange {
         upstream?.leaveBuffer()
         serving.read(
             with: StoredBodyReader(
-                exchange: self, source: .parts(StoredParts(response, ticket.parts)),
+                exchange: self, source: .parts(StoredParts(response, ticket.parts)), of: nil,
                 content: ticket.position..<ticket.end))
         return true
     }
@@ -266,12 +266,12 @@ extension Exchange {
     /// Reads the slices, and what is under way of others.
     func readParts(_ content: Range<UInt64>, of response: CachedResponse, _ parts: PartsBody) {
         if let slices = serving.takeAwaited(), slices.parts == parts {
-            return read(content, of: .parts(slices))
+            return read(content, from: .parts(slices))
         }
         let slices = StoredParts(response, parts)
         // So that it goes on until this client gets to it.
         if let run = store?.run(of: parts, within: content) { slices.join(run) }
-        read(content, of: .parts(slices))
+        read(content, from: .parts(slices))
     }
 
     // MARK: Pace

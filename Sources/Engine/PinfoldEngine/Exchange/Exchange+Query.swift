@@ -19,7 +19,7 @@ extension Exchange {
         guard origin.cacheStores, store != nil else { return missed(.bypass) }
         if bypassesCache(origin) { return missed(.bypassField) }
         // What rules do to a response may depend on more than the content as received.
-        guard origin.transformation == nil else { return missed(.requestContent) }
+        guard origin.passesUnchanged else { return missed(.requestContent) }
         guard isAdmitted() else { return }
         let gathered = GatheredContent(environment.loop.buffers, of: self)
         gathered.isKept = true
@@ -46,7 +46,7 @@ extension Exchange {
             gathered.count <= CacheDecision.maximumQueryBytes,
             // What held before the content came, another configuration may have changed.
             let origin, origin.policy === environment.policy, origin.cacheStores, let store,
-            origin.transformation == nil, !bypassesCache(origin),
+            origin.passesUnchanged, !bypassesCache(origin),
             let digest = withRequestHead({
                 ContentDigest(of: gathered.content.readable.octets, describedBy: request, in: $0)
             })

@@ -37,7 +37,7 @@ extension Exchange {
             return storedBodyEnded()
         }
         send(part.head, to: client)
-        read(part.range, of: source(of: ranges.response))
+        read(part.range, from: source(of: ranges.response))
     }
 
     private func send(_ bytes: [UInt8], to client: any DownstreamStream) {

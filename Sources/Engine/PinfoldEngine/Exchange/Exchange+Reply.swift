@@ -15,24 +15,43 @@ extension Exchange {
             intake.refusedWantsJSON
             || request.fields.contains(.accept)
                 && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
-        let reply = ErrorReply(fault, id: idText, server: serverForClient, asJSON: wantsJSON)
+        let reply = ErrorReply(
+            fault, id: idText, from: pseudonym ?? .own, server: serverForClient, asJSON: wantsJSON)
         // What a client sends after CONNECT is meant for the tunnel, and may arrive before the
         // client learns that there is none: it must never be parsed as a request.
-        let mustClose = closing || fault.leavesNoRoom || request.method == .connect
+        let mustClose =
+            closing || fault.leavesNoRoom
+            || request.method == .connect && !mayAskAgain(after: fault)
         // Clients show at most the status line of a failed CONNECT.
         let phrase = request.form == .authority ? fault.reason.token : nil
+        let page = wantsJSON ? nil : page(of: fault)
         sendLocal(
-            status: fault.status, phrase: phrase, contentType: reply.contentType,
+            status: fault.status, phrase: phrase,
+            contentType: page == nil ? reply.contentType : "text/html; charset=utf-8",
             closing: mustClose
         ) { writer in
             writer.append("Proxy-Status: ")
             writer.append(reply.proxyStatus.span)
             writer.appendLineEnd()
+            if page != nil { writer.append(Self.pageFields) }
             if fault.status == 405 { appendAllow(to: &writer) }
+            appendAuthenticationFields(for: fault, to: &writer)
+            if case .rateLimited(let excess) = fault {
+                writer.append(text: "Retry-After: \(excess.reason.retrySeconds)\r\n")
+            }
         } body: {
-            reply.body
+            page ?? reply.body
         }
     }
+
+    /// An operator's page contains values of the request: nothing in it runs, and nothing else is
+    /// loaded than images within it.
+    private static let pageFields: StaticString = """
+        X-Content-Type-Options: nosniff\r
+        Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+        base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r
+
+        """
 
     // MARK: The server, as replies and logs name it
 
@@ -83,10 +102,11 @@ extension Exchange {
         status: UInt16, phrase: String? = nil, contentType: StaticString?, closing: Bool,
         fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
     ) {
-        guard goesOn(after: .decided(.respond)), let client else { return }
+        guard goesOn(after: .decided(.respond)), let client = clientItself else { return }
         report.answered(status)
         let content = body()
         var head = makeReplyHead(on: client, status, phrase)
+        let start = head.fields.count
         head.fields.append(field: .date, date: environment.wallSeconds)
         if let contentType {
             head.fields.append(field: .contentType, contentType)
@@ -95,6 +115,11 @@ extension Exchange {
         fields(&head.fields)
         if ingress?.isCounted ?? false { cacheStatusOfReply.append(to: &head.fields) }
         head.fields.append(field: .contentLength, decimal: UInt64(content.count))
+        if let name = pseudonym {
+            head = head.replacingFields(from: start, in: environment.loop.buffers) {
+                name.fields(of: $0, from: start)
+            }
+        }
         let isHeadOnly = request.method == .head
         client.sendHead(
             head, framing: isHeadOnly ? .none : .lengthInFields(UInt64(content.count)),
@@ -106,6 +131,11 @@ extension Exchange {
             client.send(buffer.readable, owner: buffer)
         }
         if client.finish(trailers: nil) { clientDrained() }
+    }
+
+    /// The client's stream, on which no rules of a route change the gateway's replies.
+    private var clientItself: (any DownstreamStream)? {
+        (client as? ChangedHeads)?.stream ?? client
     }
 
     /// Room for the fields of a reply.

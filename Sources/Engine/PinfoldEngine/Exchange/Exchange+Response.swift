@@ -201,7 +201,8 @@ extension Exchange {
         upstream.leaveBuffer()
         serving.read(
             with: StoredBodyReader(
-                exchange: self, source: .arriving(body), content: body.count ..< .max))
+                exchange: self, source: .arriving(body), of: storing.sharedResponse,
+                content: body.count ..< .max))
         return true
     }
 
@@ -237,7 +238,7 @@ extension Exchange {
     /// The response is complete: queues its end for the client.
     func complete(trailers: TrailerSection?) {
         removeOutdated()
-        let drained = client?.finish(trailers: request.acceptsTrailers ? trailers : nil)
+        let drained = client?.finish(trailers: request.takesTrailers ? trailers : nil)
         if drained ?? false { clientDrained() }
     }
 }

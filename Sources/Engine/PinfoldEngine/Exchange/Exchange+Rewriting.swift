@@ -15,10 +15,17 @@ extension Exchange {
             let isSecure = origin.key.isSecure
             let bytes = requestHead
             let head = try rules.requestHead.head(
-                rewriting: request, in: bytes.octets, isSecure: isSecure)
-            if let head { try adopt(head, for: origin) }
+                rewriting: request, in: bytes.octets, isSecure: isSecure,
+                withoutAuthorization: caller.holdsConsumedField, user: identity?.userBytes)
+            if let head {
+                if caller.holdsConsumedField { caller.fieldRemoved() }
+                try adopt(head, for: origin)
+            }
             if let kind = try kindOfTranslation(by: rules) {
                 rewritten(or: environment).content = .gathering(kind)
+            }
+            if let sentHead = rules.sentHead, let stream = client {
+                client = ChangedHeads(of: stream, by: sentHead, environment.loop.buffers)
             }
             return true
         } catch {
@@ -38,17 +45,24 @@ extension Exchange {
     private func adopt(_ head: [UInt8], for origin: Origin) throws(TransformationError) {
         let buffer = environment.loop.buffers.holding(head)
         var parsed = RequestHead()
-        var parser = RequestHeadParser(limits: .rewritten)
+        let version = request.version
+        var parser = RequestHeadParser(limits: .rewritten, carrier: version.carrier)
         let progress = try? parser.parse(buffer.readable.octets, into: &parsed)
         guard progress == .complete(headBytes: head.count) else {
             throw TransformationError(
                 .requestHeadInvalid, "with the route's rules the head is no request any more")
+        }
+        // Its fields say nothing of content whose length was never stated.
+        if version.marksEnd, (try? parsed.decideContent(follows: intake.hasContent)) == nil {
+            throw TransformationError(
+                .requestHeadInvalid, "with the route's rules the head contradicts the content")
         }
         if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
         let rewritten = rewritten(or: environment)
         if rewritten.clientHead == nil { rewritten.clientHead = ClientHead(request, requestHead) }
         if intake.replayable != nil, rewritten.buffer == nil { rewritten.buffer = intake.buffer }
         request = parsed
+        if caller.consumedAuthorization { request.fields.countAsPresent(.authorization) }
         intake.takeHead(in: buffer)
     }
 

@@ -13,6 +13,13 @@ extension Exchange {
             }
             return reply(with: refusal, closing: true)
         }
+        if !ingress.methods.isEmpty, !provesWhoAsks(at: ingress) { return }
+        dispatch(at: ingress)
+    }
+
+    /// Decides who answers the request, once it is known, where that matters, who is asking.
+    @inline(__always)
+    func dispatch(at ingress: Ingress) {
         switch ingress.role {
         case .admin: return answerAdministration()
         case .forward: routeForward()
@@ -64,6 +71,11 @@ extension Exchange {
 
     /// Routes a request inside a tunnel, which is for the authority that the tunnel was opened to.
     private func routeBound(to authority: BoundAuthority) {
+        if let identity = ingress?.identity,
+            !environment.policy.confirms(identity, at: environment.wallSeconds)
+        {
+            return endTunnel()
+        }
         guard isFor(authority), let origin = origin(of: authority) else {
             return reply(with: .access(.misdirected), closing: true)
         }
@@ -129,6 +141,13 @@ extension Exchange {
         if let refusal = origin.refusal {
             return reply(with: refusal, closing: false)
         }
+        if let rules = origin.rules, !mayRequest(by: rules, at: origin) { return }
+        goOn(to: origin)
+    }
+
+    /// Goes on with a request that the rules let proceed.
+    @inline(__always)
+    func goOn(to origin: Origin) {
         if hasPassedTooOften {
             return reply(with: .access(.loopDetected), closing: false)
         }
@@ -144,23 +163,6 @@ extension Exchange {
 
     /// Whether requests are forwarded for others; otherwise they are this program's own.
     var isIntermediary: Bool { ingress?.isIntermediary ?? !intake.isOwn }
-
-    /// If this gateway's name occurs more often than this in Via, it is a loop, not a chain.
-    private static let passesAllowed = 10
-
-    private var hasPassedTooOften: Bool { passes > Self.passesAllowed }
-
-    /// How often a gateway of this name has forwarded the request, according to Via.
-    var passes: Int {
-        guard request.fields.contains(.via) else { return 0 }
-        return withRequestHead { bytes in
-            var passes = 0
-            for field in request.fields where field.id == .via {
-                passes += bytes.extracting(field.value.indices).occurrences(of: "pinfold")
-            }
-            return passes
-        }
-    }
 
     /// Whether this gateway answers a TRACE or OPTIONS itself, because of Max-Forwards: 0 (RFC 9110
     /// §7.6.2).

@@ -8,10 +8,10 @@ extension Exchange {
     /// Lets those who wait read the response while it arrives, if it is being stored; but only
     /// whole content can be translated.
     func shareWithFollowers() {
-        guard origin?.transformation == nil, let queue = collapsing.followers,
+        guard origin?.passesUnchanged ?? true, let queue = collapsing.followers,
             let ticket = storing.ticket, let response = ticket.share(), let body = ticket.shared
         else { return }
-        share(body)
+        share(body, of: response)
         // It has been waiting for the client.
         if let client, !client.isFlushed, serving.reader == nil, readsApart() { upstream?.resume() }
         let remote = queue.remote
@@ -24,9 +24,9 @@ extension Exchange {
         loop.afterTurn { Self.share(response, of: ticket, with: queue, on: loop) }
     }
 
-    func share(_ body: BodyUnderWay) {
+    func share(_ body: BodyUnderWay, of response: CachedResponse) {
         if storing.shared == nil { metrics.adjust(.cacheBodiesUnderWay, by: 1) }
-        storing.share(body)
+        storing.share(body, of: response)
     }
 
     /// The body is complete, or will not be.
@@ -57,7 +57,7 @@ extension Exchange {
     /// - Returns: `false` if it goes on waiting for the end.
     func responseArrives(_ response: CachedResponse) -> Bool {
         guard case .waiting = state.step, let origin,
-            origin.policy === environment.policy, origin.transformation == nil
+            origin.policy === environment.policy, origin.passesUnchanged
         else { return false }
         collapsing.endWait(patience: nil, isAnswered: true)
         environment.loop.setDeadline(self, after: nil)

@@ -52,6 +52,8 @@ extension Exchange {
         case .upstream(let upstream): upstream.cancel()
         case .wait: if let origin { environment.upstreams.abandon(origin, self) }
         case .opening: tunnel?.takeOpening()?.cancel()
+        case .check: abandonCheck()
+        case .turn: abandonTurn()
         }
         if case .illegal = reaction.next { reportIllegal(event) }
         return reaction.next
@@ -158,7 +160,7 @@ extension Exchange {
 
     /// Ends the exchange in any state, without sending anything more to the client. The connections
     /// of a tunnel belong to its carrier, which ends the exchange with them.
-    func cutOff() {
+    package func cutOff() {
         if let carrier = tunnel?.carrier { return carrier.cut() }
         handle(.clientGone(isWanted: false))
     }
@@ -195,7 +197,12 @@ extension Exchange {
     // MARK: The client
 
     /// Everything queued for the client has been written.
-    package func clientDrained() { _ = perform(next(after: .drained), .none) }
+    package func clientDrained() {
+        if let paced = limiting?.paced { return paced.innerDrained() }
+        everythingIsWritten()
+    }
+
+    func everythingIsWritten() { _ = perform(next(after: .drained), .none) }
 
     /// The client's connection is gone; it no longer refers to the exchange.
     package func clientGone() { handle(.clientGone(isWanted: isWanted || fills()), .clientGone) }
@@ -209,7 +216,7 @@ extension Exchange {
     package func upstreamEnded(trailers: TrailerSection?) {
         finishStore(trailers)
         let isRead = serving.reader != nil
-        if isRead, let trailers, request.acceptsTrailers { serving.end(with: trailers) }
+        if isRead, let trailers, request.takesTrailers { serving.end(with: trailers) }
         _ = perform(next(after: .responseEnded(isRead: isRead)), .responseEnd(trailers))
     }
 
@@ -218,11 +225,23 @@ extension Exchange {
     /// Accepts content of the request. Returns false if no more is accepted until `resumeContent`.
     package func content(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
         intake.received(bytes.count)
-        return perform(next(after: .content), .content(bytes, owner: owner, isLast: isLast))
+        if let paced = limiting?.paced, paced.pacesContent {
+            return paced.accept(bytes, owner: owner, isLast: isLast)
+        }
+        return accept(bytes, owner: owner, isLast: isLast)
+    }
+
+    func accept(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
+        perform(next(after: .content), .content(bytes, owner: owner, isLast: isLast))
     }
 
     /// The request's content is complete.
     package func contentEnded(trailers: TrailerSection?) {
+        if let paced = limiting?.paced, paced.holdsEnd(trailers: trailers) { return }
+        acceptContentEnd(trailers: trailers)
+    }
+
+    func acceptContentEnd(trailers: TrailerSection?) {
         intake.contentEnded()
         releaseGathered()
         uploadEnded()

@@ -70,7 +70,7 @@ extension Exchange {
         _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
         _ cacheStatus: CacheStatus?
     ) -> Bool {
-        guard case .full = hit.form, request.acceptsTrailers,
+        guard case .full = hit.form, request.takesTrailers,
             client?.takesInterimResponses ?? false,
             !stored.metadata.flags.contains(.hasContentLength)
         else { return false }
@@ -201,8 +201,8 @@ extension Exchange {
                 client.send(bytes, owner: heap)
             case .file(let file):
                 client.sendFile(file, offset: range.lowerBound, count: range.count)
-            case .disk(let body): return read(content, of: .disk(body))
-            case .arriving(let body): return read(content, of: .arriving(body))
+            case .disk(let body): return read(content, from: .disk(body), of: stored)
+            case .arriving(let body): return read(content, from: .arriving(body), of: stored)
             case .parts(let parts):
                 return readParts(content, of: stored, parts)
             }
@@ -211,8 +211,13 @@ extension Exchange {
     }
 
     /// Reads a stored body part by part.
-    func read(_ content: Range<UInt64>, of source: StoredBodyReader.Source) {
-        let reader = StoredBodyReader(exchange: self, source: source, content: content)
+    /// - Parameter response: what the body is of, if its rest can be fetched.
+    func read(
+        _ content: Range<UInt64>, from source: StoredBodyReader.Source,
+        of response: CachedResponse? = nil
+    ) {
+        let reader = StoredBodyReader(
+            exchange: self, source: source, of: response, content: content)
         serving.read(with: reader)
         reader.proceed()
     }
@@ -227,6 +232,8 @@ extension Exchange {
 
     /// The last part of the stored content has been handled.
     func storedBodyEnded() {
+        // It ends with the server's response, which others read.
+        if case .responding = state.step { return }
         if serving.ranges != nil { return sendNextRange() }
         if let translation = serving.translation { return work(on: translation) }
         guard goesOn(after: .decided(.respond)), let client else { return }

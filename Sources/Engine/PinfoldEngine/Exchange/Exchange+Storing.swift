@@ -35,7 +35,7 @@ extension Exchange {
         storing.decide(.method)
         // What rules do to a response may depend on the request's content.
         guard client != nil, response.fields.contains(.contentLocation), !request.wantsUpgrade,
-            let origin, origin.cacheStores, origin.transformation == nil,
+            let origin, origin.cacheStores, origin.passesUnchanged,
             let store = environment.shared.store, let key = caching.key, !mayBeTruncated
         else { return false }
         guard !bypassesCache(origin) else {
@@ -58,7 +58,14 @@ extension Exchange {
         case .doNotStore(let reason):
             notStored(because: reason)
             return false
-        case .store(let storable) where isStoredByAnother(storable.vary):
+        // What proves who is asking is kept nowhere, not even as a digest: the server does not see
+        // it.
+        case .store(let storable)
+        where caller.holdsConsumedField && storable.vary.hasValue(of: "authorization"):
+            notStored(because: .authorization)
+            return false
+        case .store(let storable)
+        where isStoredByAnother(storable.vary, isPart: storable.part != nil):
             notStored(because: .duplicate)
             return false
         case .store(let storable):
@@ -70,7 +77,10 @@ extension Exchange {
                 let metadata = StoredMetadata(
                     storedHead: head.span, times: storable.times, hasQuery: key.hasQuery,
                     options: cacheOptions)
-            else { return false }
+            else {
+                notStored(because: .storeUnavailable)
+                return false
+            }
             return openTicket(
                 store, key, variant(storable.vary), head, metadata, origin.fingerprint)
         }
@@ -127,8 +137,10 @@ extension Exchange {
         gaveUp(ticket.refusal ?? .lengthMismatch)
     }
 
-    /// How long one response waits for the disk in total, and at a time. If the disk needs longer,
-    /// the response is forwarded at its origin's pace, and is not stored if the queue overflows.
+    /// How long a response that nobody else reads waits for the disk in total, and at a time. If
+    /// the disk needs longer, the response is forwarded at its origin's pace, and is not stored if
+    /// the queue overflows. If others read it, it waits as long at a time as it otherwise does in
+    /// total.
     private static let storePatienceMilliseconds: Int64 = 30_000
     private static let longestStoreWaitMilliseconds: Int64 = 1000
 
@@ -139,25 +151,49 @@ extension Exchange {
             return false
         }
         guard storing.pausedAt == nil else { return true }
-        guard storing.paused < Self.storePatienceMilliseconds, let store = environment.shared.store,
-            register()
+        guard !storing.diskHasStalled,
+            storing.paused < Self.storePatienceMilliseconds || hasReaders,
+            let store = environment.shared.store, register()
         else { return false }
         storing.pause(at: environment.loop.now)
         let (token, mailbox) = (token, environment.mailbox)
         store.whenStoresDrain { mailbox.post(.storesDrained(token)) }
-        environment.loop.setDeadline(self, after: Self.longestStoreWaitMilliseconds)
+        setDeadline(ofStoreWait: Self.longestStoreWaitMilliseconds)
         return true
     }
 
-    /// The disk has caught up, or has stalled and is not waited for again.
+    /// The disk has caught up, or a deadline has been reached: it has stalled, and is not waited
+    /// for again, unless there is time left.
     func storeWaitEnded(hasDrained: Bool) {
         guard let began = storing.pausedAt else { return }
-        storing.resume(
-            after: hasDrained ? environment.loop.now - began : Self.storePatienceMilliseconds)
+        let waited = environment.loop.now - began
+        if !hasDrained {
+            let longest =
+                hasReaders ? Self.storePatienceMilliseconds : Self.longestStoreWaitMilliseconds
+            guard waited >= longest else {
+                // They may leave meanwhile.
+                return setDeadline(
+                    ofStoreWait: min(longest - waited, Self.longestStoreWaitMilliseconds))
+            }
+        }
+        storing.resume(after: waited, hasStalled: !hasDrained)
         guard upstream != nil else { return }
-        environment.loop.setDeadline(self, after: nil)
+        setDeadline(ofStoreWait: nil)
         // A client that reads what others read as well does not hold it up.
         if serving.reader != nil || client?.isFlushed ?? true { upstream?.resume() }
+    }
+
+    /// Whether others read the response while it is being stored, and would be cut off if it were
+    /// stored no further.
+    private var hasReaders: Bool {
+        guard storing.ticket != nil, let body = storing.shared else { return false }
+        return body.readers > (serving.reader == nil ? 0 : 1)
+    }
+
+    /// A reader that tries again has the same deadline, and always the earlier one.
+    private func setDeadline(ofStoreWait milliseconds: Int64?) {
+        let next = serving.reader?.retryMilliseconds ?? milliseconds
+        environment.loop.setDeadline(self, after: next)
     }
 
     private func openTicket(

@@ -80,8 +80,8 @@ extension Exchange {
         case .heap(let heap): gatherAll(heap.bytes, for: translation)
         case .file, .disk:
             guard register() else { return fail(.gateway(.descriptorsExhausted)) }
-            if case .file(let file) = stored.body { read(all, of: .file(file)) }
-            if case .disk(let body) = stored.body { read(all, of: .disk(body)) }
+            if case .file(let file) = stored.body { read(all, from: .file(file)) }
+            if case .disk(let body) = stored.body { read(all, from: .disk(body)) }
         // Only a complete body is translated.
         case .arriving, .parts: fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
         }

@@ -12,14 +12,34 @@ extension Exchange {
         let authority = BoundAuthority(host: host, port: request.port)
         report.routed(policy.route(entryIndex: policy.entry(host: host, port: request.port)))
         let mayIntercept = policy.interception != nil && environment.host != nil
-        let handling = policy.tunnelHandling(to: authority, mayIntercept: mayIntercept) {
-            guard isGivenUp(authority, under: policy) else { return false }
+        let rule = tunnelSettings(to: authority, policy)
+        let handling = policy.tunnelHandling(
+            to: authority, by: rule, mayIntercept: mayIntercept
+        ) {
+            // What is relayed cannot be judged.
+            guard isGivenUp(authority, under: policy), mayRelay(tunnelTo: authority, policy) else {
+                return false
+            }
             tunnel?.pass(because: .rejected)
             return true
         }
         switch handling {
         case .refused(let refusal): reply(with: refusal, closing: false)
+        case .intercepted, .relayed, .inspected:
+            if mayOpen(tunnelTo: authority, handling, policy) {
+                openTunnel(to: authority, handling, policy)
+            }
+        }
+    }
+
+    /// Opens a tunnel that the rules allow.
+    func openTunnel(
+        to authority: BoundAuthority, _ handling: TunnelHandling, _ policy: PolicySnapshot
+    ) {
+        switch handling {
+        case .refused(let refusal): reply(with: refusal, closing: false)
         case .intercepted(let name, let mayPass):
+            let mayPass = mayPass && mayRelay(tunnelTo: authority, policy)
             intercept(authority, name, mayPass: mayPass, policy)
         case .relayed, .inspected: connect(authority, policy)
         }
@@ -27,7 +47,8 @@ extension Exchange {
 
     private func connect(_ authority: BoundAuthority, _ policy: PolicySnapshot) {
         let host = authority.host
-        let target = policy.target(host: host, port: request.port, by: .tunnel)
+        let rule = tunnelSettings(to: authority, policy)
+        let target = policy.target(host: host, port: request.port, by: .tunnel, rule)
         guard isAdmitted(), goesOn(after: .decided(.open)) else { return }
         let reachability = policy.reachability(host: host, port: request.port)
         let timeouts = policy.timeouts(entryIndex: target.entryIndex)
@@ -47,11 +68,12 @@ extension Exchange {
             case .success(let made):
                 environment.note(reachability, nil, for: clientNetwork)
                 report.connected(to: made.endpoint)
-                if policy.configuration.inspection(entry: target.entryIndex) != nil {
+                if policy.configuration.inspection(entry: target.entryIndex, by: rule) != nil {
                     return inspect(authority, made, policy)
                 }
                 let basis = TunnelBasis(
-                    authority, by: .tunnel, from: peer, at: made.endpoint, proof: .none,
+                    authority, by: .tunnel, from: peer, as: identity,
+                    request: accessRequest(scope: .authority), at: made.endpoint, proof: .none,
                     under: policy)
                 established(made.transport, timeouts, basis)
             }
@@ -78,7 +100,10 @@ extension Exchange {
     /// The head of the response that opens a tunnel.
     func makeTunnelHead(on client: any DownstreamStream) -> HeadDraft {
         var head = makeReplyHead(on: client, 200, "Connection established")
-        head.fields.appendVia(received: .http11)
+        let name = (pseudonym ?? .own).bytes
+        head.fields.append("Via: 1.1 ")
+        head.fields.append(name.span)
+        head.fields.appendLineEnd()
         return head
     }
 
@@ -106,7 +131,8 @@ extension Exchange {
             client.handOver(after: head, isUpgrade: true), server.transport,
             earlyFromUpstream: server.leftover,
             origin?.timeouts ?? environment.policy.timeouts,
-            origin?.basis(from: peer, at: report.server))
+            origin?.basis(
+                from: peer, as: identity, request: accessRequest(scope: .path), at: report.server))
     }
 
     /// Hands the server's connection to the owner of the client's stream, and ends. Connection and
@@ -168,10 +194,10 @@ extension Exchange {
         let early = UInt64(handover.leftover?.count ?? 0)
         let relay = Relay(
             environment: environment, idleMilliseconds: timeouts.tunnelMilliseconds
-        ) { [self] toUpstream, toClient, wasIdle in
-            if wasIdle { remarks.failed(.gateway(.tunnelIdleTimeout)) }
+        ) { [self] toUpstream, toClient, ending in
+            if ending == .idle { remarks.failed(.gateway(.tunnelIdleTimeout)) }
             environment.metrics.adjust(.tunnelsOpen, by: -1)
-            handover.closed()
+            handover.closed(ending != .complete)
             environment.metrics.add(.tunnelBytesToUpstream, toUpstream)
             environment.metrics.add(.tunnelBytesToClient, toClient)
             environment.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
@@ -180,9 +206,10 @@ extension Exchange {
         }
         tunnel?.hand(to: relay)
         relay.basis = basis
-        relay.superseded = { [self] in note(.gateway(.tunnelPolicyChanged)) }
+        if limiting != nil { pace(relay) }
+        relay.forbidden = { [self] fault in note(fault) }
         // The configuration may have changed since the server was verified: check before relaying.
-        if let basis, basis.trustGeneration != environment.policy.trustGeneration {
+        if let basis, basis.isOlder(than: environment.policy) {
             environment.loop.afterTurn { [environment] in
                 relay.endIfSuperseded(by: environment.policy)
             }
@@ -197,7 +224,7 @@ extension Exchange {
             transport.close()
             tunnel?.dropCarrier()
             environment.metrics.adjust(.tunnelsOpen, by: -1)
-            handover.closed()
+            handover.closed(true)
             return endSilently()
         }
     }

@@ -6,7 +6,9 @@ import PinfoldMetrics
 /// One request and its response, from the head's last byte to the response's last byte written.
 ///
 /// The phases are in the files next to this one, in the order in which a request passes through
-/// them: `Exchange+Route` (finding the origin, and whether it may be contacted),
+/// them: `Exchange+Authentication` (who is asking, where the listener wants to know),
+/// `Exchange+Rates` (whether the rate of a rule lets it proceed),
+/// `Exchange+Route` (finding the origin, and whether it may be contacted),
 /// `Exchange+Rewriting` (applying the route's rules to the request), `Exchange+Lookup` and
 /// `Exchange+Query` (the cache),
 /// `Exchange+Collapse` (waiting for the response to an identical request), `Exchange+Gather`
@@ -22,10 +24,11 @@ import PinfoldMetrics
 /// class carries that out (`Exchange+State`).
 ///
 /// What it knows is in its parts, in the folder `Parts`: where the request came from (``Intake``),
+/// who is asking (``Caller``),
 /// what is done before it is sent (``Upload``), its way to the server (``Forwarding``), the cache
 /// (``Caching``, ``Storing``, ``Serving``, ``Collapsing``), the tunnel if it is one
-/// (``Tunnelling``), and what is reported (``Report``, ``Remarks``). Only a part's own methods
-/// change it.
+/// (``Tunnelling``), the rates of rules (``Limiting``), and what is reported (``Report``,
+/// ``Remarks``). Only a part's own methods change it.
 ///
 /// An exchange sees heads, content and ends; only the streams on both sides know which protocol
 /// version carries them. Exchange objects are reused.
@@ -52,6 +55,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     package internal(set) var report = Report()
     // Most exchanges leave most of these as they are, and then they need not be made new.
     package internal(set) var remarks = Remarks() { didSet { changed.insert(.remarks) } }
+    var caller = Caller() { didSet { changed.insert(.caller) } }
     var upload = Upload() { didSet { changed.insert(.upload) } }
     var caching = Caching() { didSet { changed.insert(.caching) } }
     var storing = Storing() { didSet { changed.insert(.storing) } }
@@ -59,6 +63,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     var collapsing = Collapsing() { didSet { changed.insert(.collapsing) } }
     /// `nil` unless the request asks for a tunnel, or the server has switched protocols.
     package internal(set) var tunnel: Tunnelling? { didSet { changed.insert(.tunnel) } }
+    /// What the rates of rules have to do with it; `nil` if nothing.
+    var limiting: Limiting? { didSet { changed.insert(.limiting) } }
     /// Which of these have been changed.
     private var changed: Parts = []
     /// Its neighbours in the queue in which it waits for another exchange's response.
@@ -67,7 +73,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
 
     /// The parts that an exchange may leave as they are.
     private struct Parts: OptionSet {
-        let rawValue: UInt8
+        let rawValue: UInt16
         static let remarks = Parts(rawValue: 1)
         static let upload = Parts(rawValue: 2)
         static let caching = Parts(rawValue: 4)
@@ -75,6 +81,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         static let serving = Parts(rawValue: 16)
         static let collapsing = Parts(rawValue: 32)
         static let tunnel = Parts(rawValue: 64)
+        static let caller = Parts(rawValue: 128)
+        static let limiting = Parts(rawValue: 256)
     }
 
     init(environment: Environment) {
@@ -197,6 +205,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if changed.contains(.serving) { serving = Serving() }
         if changed.contains(.collapsing) { collapsing = Collapsing() }
         if changed.contains(.tunnel) { tunnel = nil }
+        if changed.contains(.caller) { caller = Caller() }
+        if changed.contains(.limiting) { limiting = nil }
         changed = []
     }
 
@@ -221,7 +231,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         case .responding where serving.reader != nil: readerOrStoreWaited()
         case .requesting, .discarding, .responding: storeWaitEnded(hasDrained: false)
         case .connecting, .opening: connectionWaitTimedOut()
-        case .ended, .routing, .finishing, .tunnelling: break
+        case .delayed: delayEnded()
+        case .ended, .routing, .authenticating, .finishing, .tunnelling: break
         }
     }
 
@@ -233,7 +244,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         }
     }
 
-    /// A deadline that was either the client's, which reads by itself, or that of the disk.
+    /// A deadline that was either that of the reader, which tries again, or that of the disk.
     private func readerOrStoreWaited() {
         serving.reader?.proceed()
         storeWaitEnded(hasDrained: false)

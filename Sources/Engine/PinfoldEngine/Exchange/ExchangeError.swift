@@ -1,5 +1,6 @@
 import Activity
 import EventLoop
+import HTTP2
 import HTTPCore
 import PinfoldResolver
 import PinfoldTLS
@@ -17,8 +18,16 @@ package enum ExchangeError: Error, Sendable {
     case gateway(GatewayReason)
     case server(ServerReason)
     // The request.
+    /// The client has not proved to this recipient who it is.
+    case authentication(AuthenticationReason, ProofRecipient)
     case request(WireError)
+    /// The fields of a message over HTTP/2.
+    case fields(MessageError)
     case connectPortRefused(UInt16)
+    case deniedByRule(RuleDenial)
+    case rateLimited(RateExcess)
+    /// The host that no entry names, and the port requested.
+    case hostNotListed(BoundAuthority)
     /// The client's first bytes in an inspected tunnel.
     case tunnelHello(TLSWireError)
     case destinationRefused(DestinationRefusalReason)
@@ -48,8 +57,14 @@ package enum ExchangeError: Error, Sendable {
         case .tunnel(let reason): .tunnel(reason)
         case .gateway(let reason): .gateway(reason)
         case .server(let reason): .server(reason)
+        case .authentication(let reason, _): .authentication(reason)
         case .request(let error): .request(error)
+        case .fields(let error): error.wireError.map { .request($0) } ?? .fields(error)
         case .connectPortRefused: .access(.connectPortRefused)
+        case .hostNotListed: .access(.hostNotListed)
+        case .deniedByRule: .access(.deniedByRule)
+        case .rateLimited(let excess):
+            .access(excess.reason.kind == .day ? .quotaExceeded : .rateLimited)
         case .tunnelHello(.changed): .tunnel(.helloChanged)
         case .tunnelHello: .tunnel(.helloMalformed)
         case .destinationRefused: .access(.destinationRefused)
@@ -71,13 +86,21 @@ package enum ExchangeError: Error, Sendable {
     }
 
     /// The status of the reply.
-    package var status: UInt16 { reason.entry.status }
+    package var status: UInt16 {
+        switch self {
+        case .deniedByRule(let denial): denial.status
+        // RFC 9110 §15.5.2: a server that is not a proxy.
+        case .authentication(let reason, .origin) where reason.isChallenge: 401
+        default: reason.entry.status
+        }
+    }
 
     /// One sentence: what was wrong, and what was expected where that helps. It is the reason's
     /// meaning unless the case has details.
     package var explanation: String {
         switch self {
         case .request(let error): "the request was refused: \(error.explanation)"
+        case .fields(let error): "the request was refused: \(error.explanation)"
         case .response(let error): "the server's response was refused: \(error.explanation)"
         // The reply itself says what to write: these errors are fixed in the configuration file.
         case .access(.tunnelRefused):
@@ -91,6 +114,12 @@ package enum ExchangeError: Error, Sendable {
                 + "exempt it"
         case .tunnelHello(let error): "\(reason.entry.meaning) (\(error))"
         case .connectPortRefused(let port): Self.explanation(connectPort: port)
+        case .deniedByRule(let denial): "the rule \(denial.rule) of access.rules denies the request"
+        case .rateLimited(let excess): Self.explanation(of: excess)
+        case .hostNotListed(let authority):
+            "\(authority) is not listed: add it to match of an entry of hosts, as in "
+                + "match: [\"\(HostText.bracketed(authority.host))\"] (access.hosts is listed, and "
+                + "an entry \"**\" names no host)"
         case .destinationRefused(.deniedHost):
             "the destination is refused: access.destinations.deny names its host"
         case .destinationRefused(.deniedNetwork):
@@ -128,6 +157,17 @@ extension ExchangeError {
         let meaning = Reason.transformation(failure.reason).entry.meaning
         let place = failure.location.map { " (\($0))" } ?? ""
         return "\(meaning): \(failure.detail)\(place)"
+    }
+
+    private static func explanation(of excess: RateExcess) -> String {
+        let rule = "the rule \(excess.rule) of access.rules"
+        let seconds = excess.reason.retrySeconds
+        switch excess.reason.kind {
+        case .requests: return "\(rule) allows no more requests now: ask again in \(seconds) s"
+        case .exchanges:
+            return "\(rule) allows no more requests at once: ask again in \(seconds) s"
+        case .day: return "the bytes that \(rule) allows in a day are used up"
+        }
     }
 
     /// The part of the invalid content that is quoted.

@@ -19,10 +19,14 @@ final class StoredBodyReader {
 
     /// Unowned because the exchange owns it; unsafe because nobody else does.
     unowned(unsafe) let exchange: Exchange
-    let source: Source
+    private(set) var source: Source
+    /// The response that the body is of; `nil` if nothing could be fetched of it.
+    private var response: CachedResponse?
     /// Where it is counted, if the body is still arriving.
     private var metrics: WorkerMetrics?
     private var content: Range<UInt64>
+    /// Where it began.
+    private let start: UInt64
     /// Bytes that are still to be read; very many of a body whose length is unknown.
     private var left: UInt64 { content.upperBound - content.lowerBound }
     /// The position of the next byte in the content.
@@ -33,14 +37,19 @@ final class StoredBodyReader {
     /// The body whose chunk it waits for, and the position in it.
     private var chunked: (body: LevelBody, offset: UInt64)?
     private var attempts = 0
-    private static let retryMilliseconds: Int64 = 20
+    /// After how long it tries again, if it has to; `nil` if it does not.
+    private(set) var retryMilliseconds: Int64?
     private static let attemptLimit = 500
     /// Bytes that are read from a file in one step.
     private static let partBytes = 64 << 10
 
-    init(exchange: Exchange, source: Source, content: Range<UInt64>) {
+    init(
+        exchange: Exchange, source: Source, of response: CachedResponse?, content: Range<UInt64>
+    ) {
         self.exchange = exchange
         self.source = source
+        self.response = response
+        start = content.lowerBound
         self.content = content
         guard case .arriving(let body) = source else { return }
         body.join()
@@ -48,7 +57,9 @@ final class StoredBodyReader {
         metrics = exchange.metrics
     }
 
-    deinit {
+    deinit { leave() }
+
+    private func leave() {
         guard case .arriving(let body) = source else { return }
         body.leave()
         metrics?.adjust(.cacheBodyReaders, by: -1)
@@ -57,6 +68,7 @@ final class StoredBodyReader {
     /// Requests the next part, or reports the end.
     func proceed() {
         guard !isWaiting, exchange.client != nil else { return }
+        retryMilliseconds = nil
         guard !content.isEmpty else { return exchange.storedBodyEnded() }
         switch source {
         case .disk(let body): askForChunk(of: body, at: position)
@@ -116,10 +128,41 @@ final class StoredBodyReader {
         }
     }
 
-    /// As long as nothing of the response has been written, the request is sent to the origin
-    /// instead.
+    /// What comes next cannot be had: the disk has failed, or has no room for what is being
+    /// received. The rest is fetched, if its server can be asked for it. As long as nothing of the
+    /// response has been written, the request is sent to the server instead.
     func unreadable() {
-        exchange.fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
+        guard let response, let rest = restInParts(of: response) else {
+            return exchange.fail(.gateway(.storedBodyUnreadable), .storedBodyUnreadable)
+        }
+        leave()
+        source = .parts(rest)
+        content = position..<min(limit, response.contentCount)
+        attempts = 0
+        // The rest does without what could not be read.
+        self.response = nil
+        if !exchange.leavesServer() { proceed() }
+    }
+
+    /// Whether what it reads is fetched in parts.
+    var readsParts: Bool { if case .parts = source { true } else { false } }
+
+    /// The rest of a body that cannot be read any further, to be fetched in parts; `nil` if that is
+    /// not possible.
+    private func restInParts(of response: CachedResponse) -> StoredParts? {
+        guard position > start || exchange.client?.isFlushed ?? false, exchange.mayFetchRest,
+            response.metadata.hasStrongEntityTag, response.metadata.status == 200,
+            position < response.contentCount
+        else { return nil }
+        let sliceBytes = exchange.origin?.caching.sliceBytes ?? Exchange.defaultSliceBytes
+        let parts: PartsBody
+        switch source {
+        case .arriving(let body) where !body.isBroken:
+            parts = body.partsOfRest(sliceBytes: sliceBytes)
+        case .disk: parts = PartsBody(sliceBytes: sliceBytes)
+        case .arriving, .file, .memory, .parts: return nil
+        }
+        return response.inParts(parts).map { StoredParts($0, parts) }
     }
 
     func askForChunk(of body: LevelBody, at offset: UInt64) {
@@ -137,7 +180,8 @@ final class StoredBodyReader {
         chunked = nil
         attempts += 1
         guard attempts < Self.attemptLimit else { return unreadable() }
-        exchange.environment.loop.setDeadline(exchange, after: Self.retryMilliseconds)
+        retryMilliseconds = 20
+        exchange.environment.loop.setDeadline(exchange, after: retryMilliseconds)
     }
 
     /// Passes on what was read.

@@ -1,6 +1,7 @@
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldTLS
+import Trust
 
 /// TLS with the clients of a listener under one configuration: the settings, and the context made
 /// from them.
@@ -9,11 +10,13 @@ package struct ClientTLS: Sendable {
     package let context: TLSServerContext
 
     /// - Parameters:
+    ///   - offer: what is selected from by ALPN.
     ///   - scope: what sessions are bound to; they are not resumed elsewhere.
     ///   - ticketKeys: the keys of session tickets; `nil` if no session is resumed.
     /// - Throws: if certificates, keys or roots cannot be used.
     init(
-        _ configuration: ListenerTLS, scope: String, ticketKeys: TLSTicketKeys?
+        _ configuration: ListenerTLS, offer: ProtocolOffer, scope: String,
+        ticketKeys: TLSTicketKeys?
     ) throws(TLSContextError) {
         var identities: [TLSServerIdentity] = []
         for certificate in configuration.certificates {
@@ -29,10 +32,13 @@ package struct ClientTLS: Sendable {
         guard !identities.isEmpty else { throw .identity(.noCertificate) }
         var settings = TLSServerSettings()
         settings.minimumVersion = TLSVersion(text: configuration.minimum.rawValue) ?? .tls12
+        settings.applicationProtocols = offer.names
         settings.sessionScope = scope
         context = try TLSServerContext(
             settings, source: TLSIdentityList(identities),
-            clientRoots: try Self.roots(configuration.clientRoots), ticketKeys: ticketKeys)
+            clientRoots: try Self.roots(configuration.clientRoots),
+            requiresCertificates: configuration.clientCertificates == .required,
+            ticketKeys: ticketKeys)
         for identity in identities { try context.require(identity) }
         self.configuration = configuration
     }
@@ -56,12 +62,17 @@ package struct ClientTLS: Sendable {
 package final class ClientSession: Sendable {
     /// The TLS version.
     package let version: TLSVersion
+    /// What the client speaks by the protocol that was selected.
+    package let carrier: HTTPCarrier
     /// The name of the cipher suite in the library.
     package let cipherSuite: [UInt8]
     /// The subject of the client's certificate in printable ASCII; `nil` if it has none.
     package let subject: String?
     /// The same as bytes; empty if there is none.
     package let subjectBytes: [UInt8]
+    /// The names in the client's certificate, and the second since 1970 from which it is not valid
+    /// any more; `nil` unless its listener asks for them.
+    package let certificate: (names: CertificateNames, end: Int64)?
     /// `host:port` that the client's tunnel was opened to, if this is TLS inside a tunnel;
     /// otherwise empty.
     package let tunnelBytes: [UInt8]
@@ -70,10 +81,13 @@ package final class ClientSession: Sendable {
     /// - Parameter tunnel: the authority that the client's tunnel was opened to, if the connection
     ///   is inside one.
     package init(
-        version: TLSVersion, cipherSuite: String, subject: String?,
+        version: TLSVersion, carrier: HTTPCarrier = .http1, cipherSuite: String, subject: String?,
+        certificate: (names: CertificateNames, end: Int64)? = nil,
         inTunnelTo tunnel: BoundAuthority? = nil
     ) {
+        self.certificate = certificate
         self.version = version
+        self.carrier = carrier
         self.cipherSuite = Array(cipherSuite.utf8)
         self.subject = subject
         subjectBytes = Array((subject ?? "").utf8)
@@ -81,14 +95,22 @@ package final class ClientSession: Sendable {
     }
 
     /// Creates the session of a connection whose handshake is complete.
-    /// - Parameter outer: the session of the connection that contains the tunnel: its client is the
-    ///   same.
+    /// - Parameters:
+    ///   - readsNames: whether the names in the client's certificate are read.
+    ///   - outer: the session of the connection that contains the tunnel: its client is the same.
     package convenience init(
-        _ connection: TLSServerConnection, inTunnelTo tunnel: BoundAuthority? = nil,
-        around outer: ClientSession? = nil
+        _ connection: TLSServerConnection, readsNames: Bool = false,
+        inTunnelTo tunnel: BoundAuthority? = nil, around outer: ClientSession? = nil
     ) {
+        let shown = readsNames ? connection.clientNames : nil
         self.init(
-            version: connection.version ?? .tls12, cipherSuite: connection.cipherSuite ?? "",
-            subject: connection.clientSubject ?? outer?.subject, inTunnelTo: tunnel)
+            version: connection.version ?? .tls12, carrier: connection.carrier,
+            cipherSuite: connection.cipherSuite ?? "",
+            subject: connection.clientSubject ?? outer?.subject,
+            // It is valid in the second in which it ends (RFC 5280 §4.1.2.5).
+            certificate: shown.map {
+                ($0.names, $0.expires.addingReportingOverflow(1).partialValue)
+            },
+            inTunnelTo: tunnel)
     }
 }

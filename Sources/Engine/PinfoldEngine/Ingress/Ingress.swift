@@ -1,3 +1,4 @@
+import Authentication
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldMetrics
@@ -44,11 +45,20 @@ package final class Ingress {
     /// The address that clients connect to.
     package let endpoint: Endpoint
     package let role: Role
+    /// Whether clients that want it speak HTTP/2. With TLS, ALPN decides; in clear text, how they
+    /// begin.
+    package let takesHTTP2: Bool
     /// TLS with its clients; `nil` for clear text.
     package let tls: ClientTLS?
     /// What is known from the handshake of the one client whose requests these are; `nil` for clear
     /// text, and before the handshake.
     package let session: ClientSession?
+    /// The methods by which its clients may prove who they are; empty if they need not.
+    package let methods: AuthenticationMethods
+    /// Who asked for the tunnel whose requests these are; `nil` if nobody had to say.
+    package let identity: Identity?
+    /// Whom the client's certificate stood for when that was last looked up.
+    private var certified: (identity: Identity?, store: CredentialStore)?
     /// Whether requests count as traffic; those to the administration do not.
     package let isCounted: Bool
     /// Whether requests come from elsewhere, so that forwarded messages get Via (RFC 9110 §7.6.3);
@@ -59,16 +69,20 @@ package final class Ingress {
     package let acceptsAnyStored: Bool
 
     package init(
-        name: String, label: LabelIndex, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
-        session: ClientSession? = nil, isIntermediary: Bool = true,
-        acceptsAnyStored: Bool = false
+        name: String, label: LabelIndex, endpoint: Endpoint, role: Role,
+        takesHTTP2: Bool = false, tls: ClientTLS? = nil, session: ClientSession? = nil,
+        methods: AuthenticationMethods = [], identity: Identity? = nil,
+        isIntermediary: Bool = true, acceptsAnyStored: Bool = false
     ) {
+        self.methods = methods
+        self.identity = identity
         self.isIntermediary = isIntermediary
         self.acceptsAnyStored = acceptsAnyStored && !isIntermediary
         self.name = name
         self.label = label
         self.endpoint = endpoint
         self.role = role
+        self.takesHTTP2 = takesHTTP2
         self.tls = tls
         self.session = session
         isCounted = role != .admin
@@ -77,14 +91,31 @@ package final class Ingress {
     /// The same ingress for the requests of one client with TLS.
     package func of(_ session: ClientSession) -> Ingress {
         Ingress(
-            name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session,
+            name: name, label: label, endpoint: endpoint, role: role, takesHTTP2: takesHTTP2,
+            tls: tls, session: session, methods: methods, identity: identity,
             isIntermediary: isIntermediary, acceptsAnyStored: acceptsAnyStored)
+    }
+
+    /// Whom the client's certificate stands for, if that may prove who it is.
+    func certifiedIdentity(in store: CredentialStore, at now: Int64) -> Identity? {
+        guard methods.contains(.certificate), let certificate = session?.certificate else {
+            return nil
+        }
+        if certified?.store !== store {
+            certified = (store.identity(of: certificate.names, until: certificate.end), store)
+        }
+        guard let identity = certified?.identity, identity.isValid(at: now) else { return nil }
+        return identity
     }
 
     /// Whether a client that came in through another ingress would also be admitted by this one,
     /// without further requirements.
     package func succeeds(_ former: Ingress) -> Bool {
-        guard endpoint == former.endpoint, role == former.role else { return false }
+        guard endpoint == former.endpoint, role == former.role, methods == former.methods else {
+            return false
+        }
+        // What they were told that they may speak.
+        guard takesHTTP2 || !former.takesHTTP2 else { return false }
         switch (tls, former.tls) {
         case (nil, nil): return true
         case (let now?, let before?):

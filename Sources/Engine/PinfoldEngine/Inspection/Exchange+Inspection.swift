@@ -26,14 +26,16 @@ extension Exchange {
         var running: InspectedTunnel?
         let tunnel = InspectedTunnel(
             environment: environment, authority: authority, account: account,
-            handover: handover, server: server, policy: policy
+            handover: handover, server: server, policy: policy,
+            request: accessRequest(scope: .authority)
         ) { [self] outcome in
             var basis: TunnelBasis?
             if let running {
                 basis = TunnelBasis(
-                    authority, by: .tunnel, from: peer, at: server.endpoint,
+                    authority, by: .tunnel, from: peer, as: identity,
+                    request: accessRequest(scope: .authority), at: server.endpoint,
                     proof: running.inspection == .probed ? .probed : .verified,
-                    under: running.policy, since: policy.trustGeneration)
+                    under: running.policy, since: policy.generations)
                 report.spoke(running.version)
                 self.tunnel?.inspected(running.inspection)
             }
@@ -51,8 +53,10 @@ extension Exchange {
                     handover,
                     to: InterceptedTunnel(
                         authority: authority, name: name, ingress: ingress, peer: peer,
-                        account: account, hostLabel: report.hostLabel, interception: interception,
-                        server: .verified(server.certificate)))
+                        identity: identity, request: accessRequest(scope: .authority),
+                        account: account, hostLabel: report.hostLabel,
+                        interception: interception,
+                        server: server.verified))
             case .ended(let fault):
                 if fault == nil { self.tunnel?.inspected(nil) }
                 if let fault { note(fault) }

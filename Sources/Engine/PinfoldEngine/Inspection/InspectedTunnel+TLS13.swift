@@ -45,7 +45,7 @@ extension InspectedTunnel {
         ) { [weak self, environment] finding in
             switch finding {
             case .trusted(let tls, _):
-                environment.metrics.add(.tlsHandshakesFull)
+                environment.metrics.countHandshake(with: tls)
                 environment.countTrusted(judged, tls)
                 let trust = ProbedTrust(
                     readsEncryptedHello: tls.peerReadsEncryptedHello, expires: tls.facts?.expires)
@@ -155,7 +155,8 @@ extension InspectedTunnel {
         guard let name = ReferenceIdentifier(authority.host) else {
             return fail(.access(.interceptionImpossible), .unrecognizedName)
         }
-        guard policy.interception(for: authority) != nil, !isGivenUp,
+        let rule = settings(under: policy)
+        guard policy.interception(for: authority, by: rule) != nil, !isGivenUp,
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
@@ -170,7 +171,9 @@ extension InspectedTunnel {
             switch result {
             case .success(let verified):
                 // What the client is shown may have changed without a change to trust.
-                guard let interception = environment.policy.interception(for: authority) else {
+                let policy = environment.policy
+                let rule = settings(under: policy)
+                guard let interception = policy.interception(for: authority, by: rule) else {
                     return refuse(.gateway(.superseded), .internalError)
                 }
                 intercept(interception, name, verified)
@@ -184,9 +187,10 @@ extension InspectedTunnel {
 
     /// Whether the client keeps rejecting the certificates that it would be shown.
     private var isGivenUp: Bool {
-        guard let clientNetwork, let interception = policy.interception(for: authority) else {
-            return false
-        }
+        guard let clientNetwork,
+            let interception = policy.interception(
+                for: authority, by: settings(under: policy))
+        else { return false }
         return interception.rejections.isGivenUp(
             clientNetwork, host: authority.host, at: environment.loop.monotonicNow)
     }

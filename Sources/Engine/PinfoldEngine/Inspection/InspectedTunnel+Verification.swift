@@ -27,10 +27,13 @@ extension InspectedTunnel {
     func standing() -> Standing? {
         let current = environment.policy
         let entry = current.entry(host: authority.host, port: authority.port)
-        guard let tls13 = current.configuration.inspection(entry: entry) else { return nil }
+        let rule = settings(under: current)
+        guard let tls13 = current.configuration.inspection(entry: entry, by: rule) else {
+            return nil
+        }
         if current !== policy {
             let target = current.target(
-                host: authority.host, port: authority.port, by: .tunnel)
+                host: authority.host, port: authority.port, by: .tunnel, rule)
             guard target.refusal == nil,
                 current.configuration.access.connectPorts.contains(authority.port),
                 current.destinationRules.decide(endpoint.address, host: target.match) == .allowed

@@ -76,18 +76,21 @@ final class InspectedTunnel: AnsweredTunnel {
     ///   - handover: the client's connection, with the response to CONNECT queued.
     ///   - server: the server's connection, which now belongs to this tunnel.
     ///   - policy: the policy under which both were allowed.
+    ///   - request: what asked for the tunnel, for rules; `nil` if none apply.
     ///   - ended: called once.
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
         handover: DownstreamHandover, server: EstablishedConnection,
-        policy: PolicySnapshot, ended: @escaping (Outcome) -> Void
+        policy: PolicySnapshot, request: AccessRequest?,
+        ended: @escaping (Outcome) -> Void
     ) {
         connected = server
         endpoint = server.endpoint
         self.policy = policy
         self.ended = ended
         super.init(
-            environment: environment, authority: authority, account: account, handover: handover)
+            environment: environment, authority: authority, account: account,
+            handover: handover, request: request)
     }
 
     var isForAddress: Bool { IPAddress(literal: authority.host.utf8.span) != nil }

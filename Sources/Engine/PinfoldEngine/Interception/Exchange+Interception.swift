@@ -42,12 +42,14 @@ extension Exchange {
                 fail(failure.error, nil, failure.attempts)
             case .success(let server):
                 // What the client is shown may have changed without a change to trust.
-                guard let interception = environment.policy.interception(for: authority) else {
+                let policy = environment.policy
+                let rule = tunnelSettings(to: authority, policy)
+                guard let interception = policy.interception(for: authority, by: rule) else {
                     return fail(.gateway(.superseded))
                 }
                 report.connected(to: server.endpoint)
                 if environment.reportsExchanges { report.spoke(server.tlsVersion) }
-                take(authority, name, interception, server.certificate)
+                take(authority, name, interception, server)
             }
         }
         tunnel?.wait(for: verification)
@@ -61,7 +63,8 @@ extension Exchange {
     /// There was a reload meanwhile: continues under the current configuration.
     private func verifyAgain(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
         let policy = environment.policy
-        guard policy.interception(for: authority) != nil,
+        let rule = tunnelSettings(to: authority, policy)
+        guard policy.interception(for: authority, by: rule) != nil,
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
@@ -74,14 +77,15 @@ extension Exchange {
     /// Answers, and hands the client's connection to the host.
     private func take(
         _ authority: BoundAuthority, _ name: ReferenceIdentifier,
-        _ interception: InterceptionPolicy, _ server: ServerCertificate?
+        _ interception: InterceptionPolicy, _ server: OriginVerification.Server
     ) {
         guard let client, let ingress, let peer, goesOn(after: .relayed) else { return }
         report.answered(200)
         let tunnel = InterceptedTunnel(
-            authority: authority, name: name, ingress: ingress, peer: peer,
-            account: client.account, hostLabel: report.hostLabel, interception: interception,
-            server: .verified(server))
+            authority: authority, name: name, ingress: ingress, peer: peer, identity: identity,
+            request: accessRequest(scope: .authority), account: client.account,
+            hostLabel: report.hostLabel, interception: interception,
+            server: server.verified)
         let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
         self.client = nil
         give(handover, to: tunnel)

@@ -23,18 +23,21 @@ extension Exchange {
         keepOnlyTheHead()
         let tunnel = { [self] (interception: InterceptionPolicy, server: TunnelServer) in
             InterceptedTunnel(
-                authority: authority, name: name, ingress: ingress, peer: peer, account: account,
-                hostLabel: report.hostLabel, interception: interception, server: server)
+                authority: authority, name: name, ingress: ingress, peer: peer,
+                identity: identity, request: accessRequest(scope: .authority),
+                account: account, hostLabel: report.hostLabel,
+                interception: interception, server: server)
         }
-        let generation = environment.policy.trustGeneration
+        let generations = environment.policy.generations
         let undecided = UndecidedTunnel(
-            environment: environment, authority: authority, account: account, handover: handover
+            environment: environment, authority: authority, account: account, handover: handover,
+            request: accessRequest(scope: .authority)
         ) { [self] outcome in
             switch outcome {
             case .intercepted(let handover, let interception, let server):
                 report.connected(to: server.endpoint)
                 if environment.reportsExchanges { report.spoke(server.tlsVersion) }
-                give(handover, to: tunnel(interception, .verified(server.certificate)))
+                give(handover, to: tunnel(interception, server.verified))
             case .refused(let handover, let interception, let failure):
                 note(failure.error, failure.attempts)
                 give(handover, to: tunnel(interception, .refused))
@@ -46,8 +49,9 @@ extension Exchange {
                 join(
                     handover, transport, timeouts,
                     TunnelBasis(
-                        authority, by: .tunnel, from: peer, at: endpoint, proof: .none,
-                        under: environment.policy, since: generation))
+                        authority, by: .tunnel, from: peer, as: identity,
+                        request: accessRequest(scope: .authority), at: endpoint, proof: .none,
+                        under: environment.policy, since: generations))
             case .ended(let failure):
                 if let failure { note(failure.error, failure.attempts) }
                 endSilently()

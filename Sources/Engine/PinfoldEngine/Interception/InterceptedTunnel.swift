@@ -1,4 +1,6 @@
+import Authentication
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldMetrics
 import PinfoldTLS
 
@@ -12,6 +14,10 @@ package final class InterceptedTunnel {
     /// The ingress of the CONNECT.
     package let ingress: Ingress
     package let peer: Endpoint
+    /// Who asked for it: the user of all its requests.
+    package let identity: Identity?
+    /// What asked for it, for rules; `nil` if none apply.
+    package let request: AccessRequest?
     package let account: ClientAccount?
     /// The index of the name of the host entry that applies (`RouteLabels`).
     package let hostLabel: LabelIndex
@@ -22,13 +28,15 @@ package final class InterceptedTunnel {
 
     init(
         authority: BoundAuthority, name: ReferenceIdentifier, ingress: Ingress, peer: Endpoint,
-        account: ClientAccount?, hostLabel: LabelIndex, interception: InterceptionPolicy,
-        server: TunnelServer
+        identity: Identity?, request: AccessRequest?, account: ClientAccount?,
+        hostLabel: LabelIndex, interception: InterceptionPolicy, server: TunnelServer
     ) {
         self.authority = authority
         self.name = name
         self.ingress = ingress
         self.peer = peer
+        self.identity = identity
+        self.request = request
         self.account = account
         self.hostLabel = hostLabel
         self.interception = interception
@@ -36,10 +44,28 @@ package final class InterceptedTunnel {
     }
 }
 
+extension InterceptedTunnel {
+    /// What is selected from with the client: HTTP/2 exactly if the server agreed on it.
+    package var offer: ProtocolOffer {
+        switch server {
+        case .verified(_, .http2): ProtocolOffer(takesHTTP2: HTTP2Support.towardsClients)
+        case .verified(_, .http1), .refused: .http1
+        }
+    }
+}
+
+extension PolicySnapshot {
+    /// How the rule that allows a tunnel that ends in the gateway has it handled.
+    package func settings(of tunnel: InterceptedTunnel) -> TunnelSettings {
+        tunnelSettings(for: tunnel.request, to: tunnel.authority)
+    }
+}
+
 /// The result of verifying the server of a tunnel.
 package enum TunnelServer {
-    /// It is the right one, as proved by this certificate.
-    case verified(ServerCertificate?)
+    /// It is the right one, as proved by this certificate. Its connection carries what the client
+    /// is offered.
+    case verified(ServerCertificate?, HTTPCarrier)
     /// It is not, or cannot be reached: the client, which was answered before that was known, is
     /// shown no certificate.
     case refused

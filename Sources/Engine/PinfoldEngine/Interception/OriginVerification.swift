@@ -10,6 +10,11 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
         let endpoint: Endpoint
         let tlsVersion: TLSVersion?
         let certificate: ServerCertificate?
+        /// What was agreed on with it.
+        let carrier: HTTPCarrier
+
+        /// The same for the tunnel's client.
+        var verified: TunnelServer { .verified(certificate, carrier) }
     }
 
     private let environment: Environment
@@ -40,7 +45,7 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     func upstreamReady(_ upstream: any UpstreamStream) {
         let server = Server(
             endpoint: upstream.endpoint, tlsVersion: upstream.tlsVersion,
-            certificate: upstream.serverCertificate)
+            certificate: upstream.serverCertificate, carrier: upstream.carrier)
         upstream.giveBack()
         end(.success(server))
     }

@@ -48,15 +48,18 @@ final class UndecidedTunnel: AnsweredTunnel {
 
     /// - Parameters:
     ///   - handover: the client's connection, with the response to CONNECT queued.
+    ///   - request: what asked for the tunnel, for rules; `nil` if none apply.
     ///   - ended: called once.
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
-        handover: DownstreamHandover, ended: @escaping (Outcome) -> Void
+        handover: DownstreamHandover, request: AccessRequest?,
+        ended: @escaping (Outcome) -> Void
     ) {
         self.ended = ended
         timeouts = environment.policy.timeouts
         super.init(
-            environment: environment, authority: authority, account: account, handover: handover)
+            environment: environment, authority: authority, account: account,
+            handover: handover, request: request)
     }
 
     /// Starts the tunnel; the loop keeps it alive until it has ended.
@@ -115,7 +118,7 @@ final class UndecidedTunnel: AnsweredTunnel {
         dropServer()
         step = .verifying
         let policy = environment.policy
-        guard policy.intercepts(authority),
+        guard policy.intercepts(authority, by: settings(under: policy)),
             let origin = environment.origins.origin(
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
@@ -129,7 +132,9 @@ final class UndecidedTunnel: AnsweredTunnel {
             switch result {
             case .success(let server):
                 // What the client is shown may have changed without a change to trust.
-                guard let interception = environment.policy.interception(for: authority) else {
+                let policy = environment.policy
+                let rule = settings(under: policy)
+                guard let interception = policy.interception(for: authority, by: rule) else {
                     return close(.gateway(.superseded))
                 }
                 end(.intercepted(handOver(), interception, server))
@@ -146,9 +151,11 @@ final class UndecidedTunnel: AnsweredTunnel {
 
     /// Has the client notified by an alert, because it has already received 200.
     private func refuse(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
-        guard let interception = environment.policy.interception(for: authority) else {
-            return close(fault, attempts)
-        }
+        let policy = environment.policy
+        guard
+            let interception = policy.interception(
+                for: authority, by: settings(under: policy))
+        else { return close(fault, attempts) }
         opening?.cancel()
         opening = nil
         end(.refused(handOver(), interception, StreamError(fault, attempts)))
@@ -160,8 +167,10 @@ final class UndecidedTunnel: AnsweredTunnel {
     private func connect() {
         let policy = environment.policy
         // There may have been a reload since the response, and since the server was connected.
-        guard policy.mayPass(authority) else { return close(.access(.tunnelRefused)) }
-        let target = policy.target(host: authority.host, port: authority.port, by: .tunnel)
+        let rule = settings(under: policy)
+        guard policy.mayPass(authority, by: rule) else { return close(.access(.tunnelRefused)) }
+        let target = policy.target(
+            host: authority.host, port: authority.port, by: .tunnel, rule)
         if let refusal = target.refusal { return close(refusal) }
         if server != nil {
             if trustGeneration == policy.trustGeneration {

@@ -65,6 +65,13 @@ package final class ClientAccounts: Sendable {
         }
     }
 
+    /// Counts one more connection of a client that has some, whatever the limit.
+    package func add(_ account: ClientAccount) {
+        shard(account.network).withLock { _ in
+            _ = account.connections.add(1, ordering: .relaxed)
+        }
+    }
+
     /// A connection of the client is gone.
     package func close(_ account: ClientAccount) {
         shard(account.network).withLock { accounts in

@@ -20,9 +20,10 @@ struct ContextFactory {
     }
 
     mutating func make(
-        _ tls: UpstreamTLS, pinsets: [Pinset]
+        _ tls: UpstreamTLS, pinsets: [Pinset], _ http2: ServerHTTP2
     ) throws(TLSContextError) -> TLSClientContext {
         var settings = Self.settings(tls, pinsets)
+        settings.applicationProtocols = http2.offer.names
         settings.keepsVerified = showsChains
         settings.asksForIdentity = showsChains
         return try TLSClientContext(
@@ -61,7 +62,8 @@ struct ContextFactory {
         var contexts: [TLSClientContext] = []
         for entry in entries {
             contexts.append(
-                try make(entry.tls, pinsets: entry.pinsets.map { pinsets[$0].pinset }))
+                try make(
+                    entry.tls, pinsets: entry.pinsets.map { pinsets[$0].pinset }, entry.http2))
         }
         return contexts
     }
@@ -74,7 +76,8 @@ struct ContextFactory {
     ) throws(TLSContextError) -> [TLSClientContext?] {
         var contexts: [TLSClientContext?] = []
         for entry in entries {
-            guard entry.tunnel == .inspect, entry.tls13Tunnel == .probe else {
+            // Whose tunnels are inspected may be up to a rule.
+            guard entry.tls13Tunnel == .probe else {
                 contexts.append(nil)
                 continue
             }

@@ -1,4 +1,5 @@
 import Activity
+import Authentication
 import CachePolicy
 import HTTPCore
 import PinfoldConfiguration
@@ -17,9 +18,27 @@ package final class PolicySnapshot: Sendable {
     package let trustGeneration: UInt64
     package let configuration: ConfigurationSnapshot
     package let headLimits: HeadLimits
+    /// What a tunnel that was begun under a snapshot depends on.
+    struct Generations: Equatable {
+        let trust: UInt64
+        let rules: UInt64
+        var credentials: UInt64
+    }
+
+    var generations: Generations {
+        Generations(
+            trust: trustGeneration, rules: rulesGeneration, credentials: credentialsGeneration)
+    }
+
     private let systemRoots: SystemRootsVersion
     package let cacheOptions: PolicyOptions
     package let destinationRules: DestinationRules
+    /// The rules for requests; `nil` if there are none.
+    package let accessRules: AccessRules?
+    /// The counts of each rule.
+    let ruleCounts: [EventCounts<RuleEvent>]
+    /// The generation since which the rules have not changed.
+    let rulesGeneration: UInt64
     private let defaultTLS: TLSClientContext
     private let entryTLS: [TLSClientContext]
     /// The contexts for probing the servers of tunnels, by host entry; `nil` if they are not
@@ -31,16 +50,27 @@ package final class PolicySnapshot: Sendable {
     private let entryRoutes: [LabelIndex]
     let defaultRoute = RouteLabels.defaultHost
     private let entryPinsets: [[LabelIndex]]
-    /// The counters for matches of each pinset's pins (`RouteLabels.pinCounters`).
-    let pinCounters: [[PinCounter]]
+    /// The counts of each pinset's pins (`RouteLabels.pinCounts`).
+    let pinCounts: [[EventCounts<PinEvent>]]
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [EntryReachability]
     /// The transformation by each host entry's rules; `nil` if it has none.
     private let entryTransformations: [RouteTransformation?]
+    /// That of the hosts without an entry.
+    private let otherTransformation: RouteTransformation?
+    /// All names that the gateway uses; `nil` if there is only its own.
+    let names: [GatewayName]?
     private let fingerprints: TrustFingerprints
     private let serverRequirements: ServerRequirementsTable
     /// TLS with clients of listeners, by the listeners' names.
     private let clientTLS: [String: ClientTLS]
+    /// Who may prove to be whom; `nil` if no listener asks. The same object as before as long as
+    /// its content is the same.
+    package let credentials: CredentialStore?
+    /// The generation since which that is the same object.
+    let credentialsGeneration: UInt64
+    /// By what groups those are counted who ask; `nil` if no listener asks.
+    let groups: GroupCounters?
     /// The means of intercepting tunnels; `nil` if none is intercepted.
     let interception: InterceptionPolicy?
     /// The generation since which nothing at all has changed: clients may resume sessions issued
@@ -79,6 +109,15 @@ package final class PolicySnapshot: Sendable {
         if !options.isShared { options.setCookie = .never }
         cacheOptions = options
         destinationRules = configuration.access.destinationRules
+        let access = configuration.access
+        accessRules = AccessRules(
+            access.rules, lists: access.lists, allowsByDefault: access.byDefault == .allow)
+        ruleCounts = labels.ruleCounts(access.rules.map(\.name))
+        if let previous, previous.configuration.access == access {
+            rulesGeneration = previous.rulesGeneration
+        } else {
+            rulesGeneration = generation
+        }
         systemRoots = SystemRootsVersion()
         if let previous, previous.headLimits == headLimits, previous.systemRoots == systemRoots,
             configuration.hasSamePolicy(as: previous.configuration)
@@ -93,17 +132,28 @@ package final class PolicySnapshot: Sendable {
             var contexts = ContextFactory(
                 sessions: sessions, showsChains: showsChains, systemRoots: systemRoots)
             contexts.preparesTLS = preparesTLS
-            defaultTLS = try contexts.make(configuration.tls, pinsets: [])
+            defaultTLS = try contexts.make(configuration.tls, pinsets: [], .auto)
             entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
             entryProbeTLS = try contexts.makeForProbes(
                 configuration.hosts.entries, configuration.pinsets)
             inspections = InspectionLedger()
         }
+        if let previous, configuration.asksWho == previous.configuration.asksWho,
+            configuration.authentication == previous.configuration.authentication
+        {
+            credentials = previous.credentials
+            credentialsGeneration = previous.credentialsGeneration
+        } else {
+            credentialsGeneration = generation
+            credentials =
+                configuration.asksWho ? CredentialStore(configuration.authentication) : nil
+        }
+        groups = GroupCounters(configuration, labels)
         entryRoutes = labels.hostIndexes(configuration.hosts.entries.map(\.label))
         let pinsets = labels.pinsetIndexes(configuration.pinsets.map(\.pinset.name))
         entryPinsets = configuration.hosts.entries.map { $0.pinsets.map { pinsets[$0] } }
-        pinCounters = configuration.pinsets.map {
-            labels.pinCounters(pinset: $0.pinset.name, pins: $0.pinset.distinguishedPins)
+        pinCounts = configuration.pinsets.map {
+            labels.pinCounts(pinset: $0.pinset.name, pins: $0.pinset.distinguishedPins)
         }
         entryTimeouts = configuration.hosts.entries.map {
             configuration.timeouts.replaced(by: $0.timeouts)
@@ -114,8 +164,11 @@ package final class PolicySnapshot: Sendable {
             states.add(exactly: entry.exactNames)
             return states
         }
+        names = configuration.names
+        otherTransformation = RouteTransformation(name: configuration.via)
         entryTransformations = configuration.hosts.entries.map {
-            RouteTransformation($0, images: images, schemas: schemas)
+            RouteTransformation(
+                $0, name: $0.via ?? configuration.via, images: images, schemas: schemas)
         }
         fingerprints = try TrustFingerprints(configuration)
         serverRequirements = try ServerRequirementsTable(configuration, systemRoots: systemRoots)
@@ -129,7 +182,8 @@ package final class PolicySnapshot: Sendable {
             for listener in configuration.listeners {
                 guard let tls = listener.tls else { continue }
                 made[listener.name] = try ClientTLS(
-                    tls, scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
+                    tls, offer: ProtocolOffer(takesHTTP2: listener.http2.isTaken),
+                    scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
             }
             clientTLS = made
             interception = try InterceptionPolicy(
@@ -140,42 +194,67 @@ package final class PolicySnapshot: Sendable {
 
     /// The means of intercepting tunnels to an authority (all of them, or those with TLS 1.3);
     /// `nil` if they are not intercepted.
-    package func interception(for authority: BoundAuthority) -> InterceptionPolicy? {
+    ///
+    /// - Parameter rule: what the rule says that allows the tunnel; likewise below.
+    package func interception(
+        for authority: BoundAuthority, by rule: TunnelSettings
+    ) -> InterceptionPolicy? {
         guard let interception else { return nil }
         let entry = entry(host: authority.host, port: authority.port)
-        return configuration.intercepts(entry: entry)
-            || configuration.inspection(entry: entry) == .intercept ? interception : nil
+        return configuration.intercepts(entry: entry, by: rule)
+            || configuration.inspection(entry: entry, by: rule) == .intercept
+            ? interception : nil
     }
 
     /// Whether every tunnel to an authority is intercepted.
-    func intercepts(_ authority: BoundAuthority) -> Bool {
+    func intercepts(_ authority: BoundAuthority, by rule: TunnelSettings) -> Bool {
         interception != nil
-            && configuration.intercepts(entry: entry(host: authority.host, port: authority.port))
+            && configuration.intercepts(
+                entry: entry(host: authority.host, port: authority.port), by: rule)
     }
 
     /// Whether tunnels to an authority may be relayed without inspection: if they are neither
     /// intercepted nor inspected, or if its entry explicitly allows that for traffic that is not
     /// TLS and for clients that keep rejecting the certificate.
-    package func mayPass(_ authority: BoundAuthority) -> Bool {
+    package func mayPass(_ authority: BoundAuthority, by rule: TunnelSettings) -> Bool {
         let entry = entry(host: authority.host, port: authority.port)
-        return configuration.passesClearText(entry: entry)
-            || !configuration.intercepts(entry: entry)
-                && configuration.inspection(entry: entry) == nil
+        return configuration.passesClearText(entry: entry, by: rule)
+            || !configuration.intercepts(entry: entry, by: rule)
+                && configuration.inspection(entry: entry, by: rule) == nil
     }
 
     /// Whether interception of tunnels to an authority ends for clients that keep rejecting the
     /// certificate.
-    package func fallsBack(_ authority: BoundAuthority) -> Bool {
-        configuration.fallsBack(entry: entry(host: authority.host, port: authority.port))
+    package func fallsBack(_ authority: BoundAuthority, by rule: TunnelSettings) -> Bool {
+        configuration.fallsBack(
+            entry: entry(host: authority.host, port: authority.port), by: rule)
     }
 
     /// Whether tunnels to an authority that are not intercepted are inspected.
-    package func inspects(_ authority: BoundAuthority) -> Bool {
-        configuration.inspection(entry: entry(host: authority.host, port: authority.port)) != nil
+    package func inspects(_ authority: BoundAuthority, by rule: TunnelSettings) -> Bool {
+        configuration.inspection(
+            entry: entry(host: authority.host, port: authority.port), by: rule) != nil
     }
 
     /// TLS with a listener's clients; `nil` for clear text.
     package func clientTLS(ofListener name: String) -> ClientTLS? { clientTLS[name] }
+
+    /// Whether a listener's clients may speak HTTP/2.
+    package func takesHTTP2(ofListener name: String) -> Bool {
+        configuration.listeners.first { $0.name == name }?.http2.isTaken ?? false
+    }
+
+    /// The methods by which a listener's clients may prove who they are; empty if they need not.
+    package func methods(ofListener name: String) -> AuthenticationMethods {
+        AuthenticationMethods(
+            configuration.listeners.first { $0.name == name }?.authentication ?? [])
+    }
+
+    /// Whether who asked for a tunnel could still prove to be that, by the same password or token.
+    /// - Parameter now: seconds since 1970.
+    package func confirms(_ identity: Identity, at now: Int64) -> Bool {
+        credentials?.confirms(identity, at: now) ?? false
+    }
 
     package var timeouts: TimeoutsConfiguration { configuration.timeouts }
 
@@ -215,7 +294,7 @@ package final class PolicySnapshot: Sendable {
 
     /// The transformation by the rules of a host entry; `nil` if it has none.
     func transformation(entryIndex: Int?) -> RouteTransformation? {
-        entryIndex.flatMap { entryTransformations[$0] }
+        entryIndex.map { entryTransformations[$0] } ?? otherTransformation
     }
 
     /// Whether requests to the hosts of an entry may ask for another protocol than HTTP.
@@ -287,7 +366,10 @@ package final class PolicySnapshot: Sendable {
 
     /// - Parameter port: the port that the request names. After an upgrade, a denial applies to
     ///   either port, and a permission only to the one connected to.
-    package func target(host: String, port: UInt16, by approach: Approach) -> Target {
+    /// - Parameter rule: what the rule says that allows a tunnel.
+    package func target(
+        host: String, port: UInt16, by approach: Approach, _ rule: TunnelSettings = .none
+    ) -> Target {
         let entryIndex = entry(host: host, port: port)
         var connected = port
         var isSecure = false
@@ -305,20 +387,35 @@ package final class PolicySnapshot: Sendable {
         if connected != port, destinationMatch(host: host, port: port).denied {
             match.denied = true
         }
-        var refusal = bypass(host, entryIndex, approach, isSecure: isSecure)
+        var refusal = listing(host, port, approach)
+        if refusal == nil {
+            refusal = bypass(host, entryIndex, approach, isSecure: isSecure, rule)
+        }
         if refusal == nil { refusal = destinationRefusal(host, match, approach) }
         return Target(
             entryIndex: entryIndex, port: connected, isSecure: isSecure, match: match,
             refusal: refusal)
     }
 
+    /// Whether the host is refused because no entry names it (`access.hosts: listed`).
+    private func listing(
+        _ host: String, _ port: UInt16, _ approach: Approach
+    ) -> ExchangeError? {
+        if case .fixed = approach { return nil }
+        guard configuration.access.hosts == .listed,
+            !configuration.hosts.lists(host: host.utf8.span, port: port)
+        else { return nil }
+        return .hostNotListed(BoundAuthority(host: host, port: port))
+    }
+
     private func bypass(
-        _ host: String, _ entryIndex: Int?, _ approach: Approach, isSecure: Bool
+        _ host: String, _ entryIndex: Int?, _ approach: Approach, isSecure: Bool,
+        _ rule: TunnelSettings
     ) -> ExchangeError? {
         var serverApproach: ServerApproach = isSecure ? .verifiedTLS : .clearText
         if case .tunnel = approach { serverApproach = .tunnel }
         let bypass = configuration.pinBypass(
-            host: host.utf8.span, entry: entryIndex, by: serverApproach)
+            host: host.utf8.span, entry: entryIndex, by: serverApproach, rule)
         switch bypass {
         case .clearText: return .access(.clearTextRefused)
         case .tunnel: return .access(.tunnelRefused)

@@ -92,8 +92,12 @@ package struct RouteExplanation: Sendable {
     package let pinsets: [Pinset]
     /// The Certificate Transparency policy for the server; `nil` if there is none.
     package let transparency: TransparencyPolicy?
+    /// Whether HTTP/2 is spoken with the server; `nil` as long as it is with none.
+    package let http2: ServerHTTP2?
     /// How each form of request is handled; empty if no listener accepts such requests.
     package let ways: [(asking: RequestForm, way: Handling)]
+    /// What the rules of `access.rules` say of each of them; empty if there are none.
+    package let judgements: [(asking: RequestForm, judgement: RuleExplanation)]
     /// How the access rules treat the destination by its name or, if it is one, its address.
     package let destination: Destination
     /// The host's addresses, in the order in which they are tried.
@@ -108,10 +112,11 @@ package struct RouteExplanation: Sendable {
     ///   - policy: the snapshot whose functions are used.
     ///   - target: the target of the requests.
     ///   - found: the host's addresses, or the error for having found none.
-    ///   - now: the time by which pinsets expire, in seconds since 1970.
+    ///   - asking: who asks, and how, for the rules.
+    ///   - now: the time by which pinsets expire and rules are judged, in seconds since 1970.
     package init(
         _ policy: PolicySnapshot, _ target: TargetURL,
-        addresses found: Result<[IPAddress], ExchangeError>, now: Int64
+        addresses found: Result<[IPAddress], ExchangeError>, asking: Asker = Asker(), now: Int64
     ) {
         let configuration = policy.configuration
         let (host, port, isSecure) = (target.host, target.port, target.isSecure)
@@ -124,6 +129,7 @@ package struct RouteExplanation: Sendable {
         pattern = hostEntry?.match.first { $0.matches(host: host.utf8.span, port: port) }
             .map { "\($0)" }
         transparency = (hostEntry?.tls ?? configuration.tls).transparency.policy
+        http2 = HTTP2Support.towardsServers ? hostEntry?.http2 ?? .auto : nil
         pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
         let request = policy.target(host: host, port: port, by: .request(isSecure: isSecure))
         let check = DestinationCheck(
@@ -143,9 +149,21 @@ package struct RouteExplanation: Sendable {
         // Stored responses are looked up before a connection is made, so that they are served even
         // if none can be made.
         var reachesCache = false
+        var judgements: [(asking: RequestForm, judgement: RuleExplanation)] = []
+        func judged(_ form: RequestForm, _ way: Handling) -> Handling {
+            guard let judgement = Self.judge(form, way, target, asking, policy, now: now) else {
+                return way
+            }
+            judgements.append((form, judgement))
+            return way.orRefused(by: judgement.refusal)
+        }
         if configuration.listeners.contains(where: { $0.kind == .forward }) {
-            if isSecure { ways.append((.connect, Self.connect(policy, host, port))) }
-            ways.append((.absolute, Self.absolute(request, isSecure)))
+            if isSecure {
+                let rule = Self.tunnelSettings(target, asking, policy, now: now)
+                ways.append(
+                    (.connect, judged(.connect, Self.connect(policy, host, port, rule))))
+            }
+            ways.append((.absolute, judged(.absolute, Self.absolute(request, isSecure))))
             reachesCache = ways.contains { $0.way.looksUpResponses }
             ways = ways.map { ($0, $1.orRefused(by: unreachable, expired)) }
         }
@@ -154,12 +172,13 @@ package struct RouteExplanation: Sendable {
                 upstream.port == port, (upstream.scheme == .https) == isSecure
             else { continue }
             let fixed = policy.target(host: host, port: port, by: .fixed(isSecure: isSecure))
-            let way = Self.absolute(fixed, isSecure)
+            let form = RequestForm.reverse(listener: listener.name)
+            let way = judged(form, Self.absolute(fixed, isSecure))
             reachesCache = reachesCache || way.looksUpResponses
-            ways.append(
-                (.reverse(listener: listener.name), way.orRefused(by: lookupFailure, expired)))
+            ways.append((form, way.orRefused(by: lookupFailure, expired)))
         }
         self.ways = ways
+        self.judgements = judgements
         destination = Self.destination(policy, request, host)
         let connects = ways.contains { !$0.way.isRefused }
         (cacheIsUsed, cacheReason) = Self.cache(
@@ -182,17 +201,19 @@ package struct RouteExplanation: Sendable {
     }
 
     private static func connect(
-        _ policy: PolicySnapshot, _ host: String, _ port: UInt16
+        _ policy: PolicySnapshot, _ host: String, _ port: UInt16, _ rule: TunnelSettings
     ) -> Handling {
         let authority = BoundAuthority(host: host, port: port)
         let entry = policy.configuration.hostEntry(host: host.utf8.span, port: port)
-        switch policy.tunnelHandling(to: authority, mayIntercept: true, isGivenUp: { false }) {
+        let handling = policy.tunnelHandling(
+            to: authority, by: rule, mayIntercept: true, isGivenUp: { false })
+        switch handling {
         case .refused(let refusal): return .refused(refusal)
         case .relayed: return .tunnel
         case .inspected(let tls13): return .inspect(tls13)
         case .intercepted(_, mayPass: true): return .interceptOrPass
         case .intercepted(_, mayPass: false):
-            let inspection = policy.configuration.inspection(entry: entry)
+            let inspection = policy.configuration.inspection(entry: entry, by: rule)
             return inspection.map { .interceptOrInspect($0) } ?? .intercept
         }
     }
@@ -258,6 +279,12 @@ package struct RouteExplanation: Sendable {
 }
 
 extension RouteExplanation.Handling {
+    /// The same, or an earlier refusal.
+    fileprivate func orRefused(by refusal: ExchangeError?) -> Self {
+        if case .refused = self { return self }
+        return refusal.map { .refused($0) } ?? self
+    }
+
     /// The same, or a later refusal: no address may be connected to, or one of the pinsets refuses
     /// every server.
     fileprivate func orRefused(

@@ -7,11 +7,14 @@ package struct TargetURL: Sendable, Hashable {
     package let port: UInt16
     /// Whether the URL's scheme is https.
     package let isSecure: Bool
+    /// The path as sent, without the query; empty means `/`.
+    package let path: [UInt8]
 
     package init(host: String, port: UInt16, isSecure: Bool) {
         self.host = host
         self.port = port
         self.isSecure = isSecure
+        path = []
     }
 
     /// Parses a URL with the parser for requests. A fragment is left out, as clients do.
@@ -31,5 +34,6 @@ package struct TargetURL: Sendable, Hashable {
         host = bytes.span.text(at: head.host).lowercasedASCII
         port = head.port
         isSecure = head.scheme == .https
+        path = Array(bytes[head.path.indices].prefix { $0 != UInt8(ascii: "?") })
     }
 }

@@ -180,6 +180,8 @@ extension ResponseRules {
     /// never mistaken for the other.
     fileprivate var asStored: ResponseRules {
         var rules = self
+        // They apply to what is sent.
+        rules.headers = HeaderRules()
         guard storesOrigin else {
             rules.cacheForm = .translated
             return rules

@@ -19,21 +19,23 @@ extension PolicySnapshot {
     /// one.
     ///
     /// - Parameters:
+    ///   - rule: what the rule says that allows it.
     ///   - mayIntercept: whether there is an authority to issue certificates, and a host to take
     ///     over the tunnel.
     ///   - isGivenUp: whether the client is no longer shown certificates for the host; called only
     ///     if interception ends for such clients.
     package func tunnelHandling(
-        to authority: BoundAuthority, mayIntercept: Bool, isGivenUp: () -> Bool
+        to authority: BoundAuthority, by rule: TunnelSettings, mayIntercept: Bool,
+        isGivenUp: () -> Bool
     ) -> TunnelHandling {
         guard configuration.access.connectPorts.contains(authority.port) else {
             return .refused(.connectPortRefused(authority.port))
         }
-        let tunnel = target(host: authority.host, port: authority.port, by: .tunnel)
-        let inspection = configuration.inspection(entry: tunnel.entryIndex)
+        let tunnel = target(host: authority.host, port: authority.port, by: .tunnel, rule)
+        let inspection = configuration.inspection(entry: tunnel.entryIndex, by: rule)
         let isIntercepted =
-            mayIntercept && configuration.intercepts(entry: tunnel.entryIndex)
-            && !(configuration.fallsBack(entry: tunnel.entryIndex) && isGivenUp())
+            mayIntercept && configuration.intercepts(entry: tunnel.entryIndex, by: rule)
+            && !(configuration.fallsBack(entry: tunnel.entryIndex, by: rule) && isGivenUp())
         guard isIntercepted else {
             if let refusal = tunnel.refusal { return .refused(refusal) }
             return inspection.map { .inspected($0) } ?? .relayed
@@ -45,7 +47,7 @@ extension PolicySnapshot {
         guard let name = ReferenceIdentifier(authority.host) else {
             return .refused(.access(.interceptionImpossible))
         }
-        let mayPass = configuration.passesClearText(entry: tunnel.entryIndex)
+        let mayPass = configuration.passesClearText(entry: tunnel.entryIndex, by: rule)
         if mayPass, let refusal = tunnel.refusal { return .refused(refusal) }
         return .intercepted(name, mayPass: mayPass)
     }

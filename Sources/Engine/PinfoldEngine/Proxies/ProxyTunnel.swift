@@ -74,7 +74,9 @@ final class ProxyTunnel: EventHandler {
         guard proxy.isSecure else { return ask() }
         let tls = try TLSClientConnection(
             context: origin.policy.tls(entryIndex: nil), fileDescriptor: transport.descriptor,
-            host: proxy.host, port: proxy.port, now: environment.wallSeconds)
+            host: proxy.host, port: proxy.port, now: environment.wallSeconds,
+            // CONNECT is sent in HTTP/1.1.
+            offer: .http1)
         transport = Transport(descriptor: transport.descriptor, tls: tls)
     }
 
@@ -112,7 +114,7 @@ final class ProxyTunnel: EventHandler {
             performHandshake()
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
-            environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
+            environment.metrics.countHandshake(with: tls)
             environment.countTrusted(evaluatedServer, tls)
             ask()
         case .failed(let error):

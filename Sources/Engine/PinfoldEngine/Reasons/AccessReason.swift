@@ -6,6 +6,12 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
     case clientSubjectNotAllowed
     case connectOnReverseRoute
     case connectPortRefused
+    case hostNotListed
+    case deniedByRule
+    case deniedByDefault
+    case ambiguousPath
+    case rateLimited
+    case quotaExceeded
     case tunnelRefused
     case interceptionImpossible
     case clearTextRefused
@@ -52,6 +58,45 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "CONNECT to this port is not allowed",
                 remedy: "Add the port to `access.connectPorts`. Some clients use CONNECT for "
                     + "`http://` too, and need port 80.")
+        case .hostNotListed:
+            ReasonEntry(
+                "host-not-listed", .access, 403, .requestDenied,
+                "only hosts that an entry of hosts names may be requested (access.hosts: listed)",
+                remedy:
+                    "Add the host to `match` of an entry of `hosts`, or write `access: { hosts: "
+                    + "any }`. An entry `**` names no host.")
+        case .deniedByRule:
+            ReasonEntry(
+                "denied-by-rule", .access, 403, .requestDenied,
+                "a rule of access.rules denies the request",
+                remedy: "The reply and the access log name the rule. `pinfold explain URL --client "
+                    + "ADDRESS` shows which rule decides. The rule may set another status.")
+        case .deniedByDefault:
+            ReasonEntry(
+                "denied-by-default", .access, 403, .requestDenied,
+                "no rule of access.rules allows the request (access.default: deny)",
+                remedy: "Add a rule with `action: allow` that matches the request, or write "
+                    + "`access: { default: allow }`.")
+        case .ambiguousPath:
+            ReasonEntry(
+                "ambiguous-path", .access, 400, .requestDenied,
+                "the rules of access.rules judge the path as it is sent differently from the path "
+                    + "that the server may read",
+                remedy: "Have the client send the path in its canonical form: without `//`, `.` "
+                    + "and `..` as segments, `;`, `\\`, and needless percent-encoding.")
+        case .rateLimited:
+            ReasonEntry(
+                "rate-limited", .access, 429, .requestDenied,
+                "the rate of a rule of access.rules allows no more requests now, or at once",
+                remedy: "The reply and the access log name the rule, and Retry-After says when to "
+                    + "ask again. Raise `rate.requests`, `rate.burst` or `rate.exchanges` of the "
+                    + "rule, or write `over: delay` there.")
+        case .quotaExceeded:
+            ReasonEntry(
+                "quota-exceeded", .access, 429, .requestDenied,
+                "the bytes that the rate of a rule of access.rules allows in a day are used up",
+                remedy: "The reply and the access log name the rule, and Retry-After says when the "
+                    + "day is over. Raise `rate.day` of the rule.")
         case .tunnelRefused:
             ReasonEntry(
                 "tunnel-refused", .access, 403, .requestDenied,

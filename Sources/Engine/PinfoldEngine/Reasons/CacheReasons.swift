@@ -98,9 +98,11 @@ extension NotStoredReason {
             )
         case .duplicate:
             (
-                "another response to the same request is stored instead; this request had stopped "
-                    + "waiting for it",
-                "Find out why the server is so slow, or raise `timeouts.collapse`."
+                "another response to the same request is being stored; this request had stopped "
+                    + "waiting for it, or had not waited because the responses before could not be "
+                    + "shared",
+                "If there are many, find out why the server is so slow, or raise "
+                    + "`timeouts.collapse`."
             )
         }
     }

@@ -46,9 +46,10 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
         case .clientExchangeLimit:
             ReasonEntry(
                 "client-exchange-limit", .gateway, 503, .connectionLimitReached,
-                "this client has as many requests in progress as limits.perClient.exchanges allows",
-                remedy: "Raise `limits.perClient.exchanges` if one address is shared by many "
-                    + "clients; otherwise find out what that client is doing.")
+                "this client has as many requests or tunnels under way as limits.perClient allows",
+                remedy: "Raise `limits.perClient.exchanges`, or for tunnels in streams of HTTP/2 "
+                    + "`limits.perClient.connections`, if one address is shared by many clients; "
+                    + "otherwise find out what that client is doing.")
         case .headBuffersFull:
             ReasonEntry(
                 "head-buffers-full", .gateway, 408, .requestError,

@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTP2
 import HTTPCore
 import PinfoldResolver
 import PinfoldTLS
@@ -14,11 +15,13 @@ import Trust
 /// on the same page.
 ///
 /// To add a reason:
-/// - about bytes that cannot be accepted: a case of `WireError`, which serves both sides;
+/// - about bytes that cannot be accepted: a case of `WireError`, which serves both sides, or of
+///   `MessageError` for what only HTTP/2 has;
 /// - about TLS or a pin: a case of `TLSError` or `TrustError`, and of `TLSReason` or
 ///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
 ///   revocation: a case of `RevocationReason`;
-/// - anything else: a case of `AccessReason` (not allowed), `TunnelReason` (in an inspected
+/// - anything else: a case of `AccessReason` (not allowed), `AuthenticationReason` (the client has
+///   not proved who it is), `TunnelReason` (in an inspected
 ///   tunnel), `GatewayReason` (a limit or state of the gateway) or `ServerReason` (the server or
 ///   the way to it), which `ExchangeError` carries; if it has details, also a case of
 ///   `ExchangeError`.
@@ -30,12 +33,17 @@ import Trust
 package enum Reason: Hashable, Sendable {
     /// The request is not allowed.
     case access(AccessReason)
+    /// The client has not proved who it is.
+    case authentication(AuthenticationReason)
     /// The client's part of an inspected tunnel is refused.
     case tunnel(TunnelReason)
     /// A limit or a state of the gateway.
     case gateway(GatewayReason)
     /// What the client sent cannot be accepted.
     case request(WireError)
+    /// The fields of a client's message over HTTP/2 cannot be accepted. What HTTP/1 refuses as well
+    /// is a `request`.
+    case fields(MessageError)
     /// What the server sent cannot be accepted.
     case response(WireError)
     /// The server's name has no address.
@@ -59,9 +67,11 @@ package enum Reason: Hashable, Sendable {
     package var entry: ReasonEntry {
         switch self {
         case .access(let reason): reason.entry
+        case .authentication(let reason): reason.entry
         case .tunnel(let reason): reason.entry
         case .gateway(let reason): reason.entry
         case .request(let error): error.requestEntry
+        case .fields(let error): error.requestEntry
         case .response(let error): error.responseEntry
         case .name(let failure): failure.entry
         case .trust(let reason): reason.entry
@@ -82,9 +92,10 @@ package enum Reason: Hashable, Sendable {
     package var canOccur: Bool {
         switch self {
         case .request(let error): error.canOccur(from: .client)
+        case .fields(let error): error.isOfRequests
         case .response(let error): error.canOccur(from: .upstream)
-        case .access, .tunnel, .gateway, .name, .trust, .profile, .revocation, .tls, .server,
-            .proxy, .transformation:
+        case .access, .authentication, .tunnel, .gateway, .name, .trust, .profile, .revocation,
+            .tls, .server, .proxy, .transformation:
             true
         }
     }
@@ -94,9 +105,11 @@ extension Reason: CaseIterable {
     /// All reasons, each once. A reason's index is also the index of its metric label.
     package static let allCases: [Reason] =
         AccessReason.allCases.map { .access($0) }
+        + AuthenticationReason.allCases.map { .authentication($0) }
         + TunnelReason.allCases.map { .tunnel($0) }
         + GatewayReason.allCases.map { .gateway($0) }
         + WireError.allCases.map { .request($0) }
+        + MessageError.allCases.filter { $0.wireError == nil }.map { .fields($0) }
         + ResolveError.allCases.map { .name($0) }
         + ServerReason.allCases.map { .server($0) }
         + ProxyReason.allCases.map { .proxy($0) }
@@ -146,6 +159,7 @@ package struct ReasonEntry: Sendable, Hashable {
 /// The section of the page that a reason is in.
 package enum ReasonSection: String, Sendable, CaseIterable {
     case access = "Not allowed"
+    case authentication = "Who is asking"
     case tunnel = "Inspected tunnels"
     case gateway = "The gateway itself"
     case request = "The request"

@@ -59,7 +59,7 @@ extension WireError {
         case .hostMissing, .hostRepeated, .malformedHost, .malformedAuthority:
             "Correct the client: the request must name exactly one host."
         case .unsupportedVersion, .malformedVersion:
-            "Use a client that speaks HTTP/1.1 or 1.0; the gateway does not speak HTTP/2, and "
+            "Use a client that speaks HTTP/2, HTTP/1.1 or 1.0; the gateway "
                 + "speaks TLS only on listeners that have `tls`."
         case .unsupportedScheme: "The gateway serves `http` and `https` URLs only."
         case .unknownTransferCoding:

@@ -32,6 +32,8 @@ package protocol DownstreamStream: AnyObject {
     var sentBytes: (total: UInt64, content: UInt64) { get }
     /// Everything that was queued has been written.
     var isFlushed: Bool { get }
+    /// Whether bytes have arrived that are not of the current exchange's request, or may have.
+    var inputFollows: Bool { get }
     /// Whether interim responses and trailers can be sent.
     var takesInterimResponses: Bool { get }
 
@@ -64,6 +66,11 @@ package protocol DownstreamStream: AnyObject {
     func expectPauses()
     /// The exchange has ended. `cut`: the response is incomplete, and the client must notice.
     func exchangeEnded(cut: Bool)
+    /// The client is gone, and the exchange goes on for others: what is done for it is not over
+    /// until ``exchangeReleased()``.
+    func exchangeContinues()
+    /// The exchange that went on without the client is over.
+    func exchangeReleased()
     /// Leaves HTTP after a last head and hands over the transport. It still counts as a connection
     /// of the client.
     /// - Parameter isUpgrade: whether the head is that of a 101, which names the protocol in
@@ -81,7 +88,12 @@ package protocol DownstreamStream: AnyObject {
 
 extension DownstreamStream {
     package var refusal: ExchangeError { .access(.clientNotAllowed) }
+    package var inputFollows: Bool { true }
     package var takesProtocols: Bool { false }
+
+    // A connection with one exchange at a time is closed when its client is gone.
+    package func exchangeContinues() {}
+    package func exchangeReleased() {}
 
     package func switchProtocols(
         after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
@@ -100,11 +112,12 @@ package struct DownstreamHandover {
     /// Output that must still be written.
     package let pending: OutputQueue
     /// Must be called when the connection is closed.
-    package let closed: () -> Void
+    /// - Parameter isBroken: whether it was cut off, so that the client must notice.
+    package let closed: (_ isBroken: Bool) -> Void
 
     package init(
         transport: Transport, leftover: Buffer?, pending: OutputQueue,
-        closed: @escaping () -> Void
+        closed: @escaping (_ isBroken: Bool) -> Void
     ) {
         self.transport = transport
         self.leftover = leftover

@@ -42,6 +42,8 @@ package protocol UpstreamStream: AnyObject {
     var connectionTimes: ConnectionTimes? { get }
     /// The TLS version in use, for the access log; `nil` for clear text.
     var tlsVersion: TLSVersion? { get }
+    /// What the connection carries.
+    var carrier: HTTPCarrier { get }
     /// The response is of type `text/event-stream`.
     var isEventStream: Bool { get }
     /// Whether the request has been written to its end.

@@ -52,7 +52,7 @@ extension ResponseFilter {
         var change = ResponseHeadChange(changesContent: false, length: nil)
         change.leavesOutContentType = true
         let untyped = change.head(of: response, in: head.octets)
-        guard let parsed = parse(untyped) else { return }
+        guard let parsed = parse(untyped, replacing: response) else { return }
         response = parsed
         untyped.withUnsafeBytes { passOn($0, as: headOfNotModified($0.octets)) }
     }
@@ -225,7 +225,7 @@ extension ResponseFilter {
             exchange.response = response
             return exchange.upstreamHead(head)
         }
-        guard let parsed = parse(changed) else { return }
+        guard let parsed = parse(changed, replacing: response) else { return }
         guard rules.storesOrigin else {
             exchange.response = parsed
             return changed.withUnsafeBytes { exchange.upstreamHead($0) }
@@ -236,9 +236,9 @@ extension ResponseFilter {
 
     /// Parses a rewritten head; returns `nil` if it is invalid, in which case the exchange has been
     /// notified.
-    private func parse(_ head: [UInt8]) -> ResponseHead? {
+    private func parse(_ head: [UInt8], replacing response: ResponseHead) -> ResponseHead? {
         do throws(WireError) {
-            return try ResponseHead(rewritten: head, answering: method)
+            return try response.rewritten(as: head, answering: method)
         } catch {
             let exchange = exchange.take()
             end()
@@ -274,10 +274,20 @@ extension TransformationError {
 }
 
 extension ResponseHead {
+    /// Parses what the gateway has made of the head.
+    func rewritten(as head: [UInt8], answering method: Method) throws(WireError) -> ResponseHead {
+        var changed = try ResponseHead(
+            rewritten: head, answering: method, from: version.carrier)
+        if version.marksEnd { try changed.decideContent(follows: framing != .length(0)) }
+        return changed
+    }
+
     /// Parses a head that the gateway has written.
-    init(rewritten head: [UInt8], answering method: Method) throws(WireError) {
+    init(
+        rewritten head: [UInt8], answering method: Method, from carrier: HTTPCarrier = .http1
+    ) throws(WireError) {
         self.init()
-        var parser = ResponseHeadParser(limits: .rewritten)
+        var parser = ResponseHeadParser(limits: .rewritten, carrier: carrier)
         let progress = try parser.parse(
             head.span, answering: ResponseContext(method: method, repairsLines: false), into: &self)
         guard progress == .complete(headBytes: head.count) else { throw .malformedStatusLine }

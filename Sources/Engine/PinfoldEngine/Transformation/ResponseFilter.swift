@@ -158,6 +158,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     var endpoint: Endpoint { stream.endpoint }
     var wasReused: Bool { stream.wasReused }
     var tlsVersion: TLSVersion? { stream.tlsVersion }
+    var carrier: HTTPCarrier { stream.carrier }
     var isEventStream: Bool { !streamHasEnded && stream.isEventStream }
     var requestIsSent: Bool { streamHasEnded ? requestWasSent : stream.requestIsSent }
     var serverCertificate: ServerCertificate? { stream.serverCertificate }

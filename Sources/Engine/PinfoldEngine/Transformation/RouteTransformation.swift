@@ -10,19 +10,30 @@ package final class RouteTransformation: Sendable {
     let requestContent: RequestTranslation?
     let requestRules: RequestRules
     let response: ResponseChecks?
+    /// What changes in the heads that clients are sent.
+    let sentHead: ResponseHeadRules?
+    /// The gateway's name in messages; `nil` for its own.
+    let name: GatewayName?
     /// What servers are asked for in place of what clients ask for.
     let ask: UpstreamRequestChange
+    /// Whether requests, or the responses of servers, are checked or changed. What only changes
+    /// while it is sent to a client is stored and shared like the responses of other hosts.
+    let changesMessages: Bool
     /// The store keeps what servers send, and each client is sent what is made of it.
     let storesOrigin: Bool
 
     /// Returns `nil` if the entry has no rules.
     ///
     /// - Parameters:
+    ///   - name: The gateway's name for the entry's hosts; `nil` for its own.
     ///   - images: The decoder of images; without one, no image is accepted.
     ///   - compile: The compiler of schemas; without one, no content satisfies a schema.
     package init?(
-        _ entry: HostEntry, images: (any ImageTransforming)?, schemas compile: SchemaCompiling?
+        _ entry: HostEntry, name: GatewayName?, images: (any ImageTransforming)?,
+        schemas compile: SchemaCompiling?
     ) {
+        self.name = name
+        sentHead = ResponseHeadRules(entry.response.headers, name: name)
         requestRules = entry.request
         requestHead = RequestHeadRules(entry.request)
         requestContent = RequestTranslation(entry.request)
@@ -39,7 +50,22 @@ package final class RouteTransformation: Sendable {
         }
         self.ask = ask
         storesOrigin = entry.response.storesOrigin
-        guard !requestHead.isEmpty || requestContent != nil || response != nil else { return nil }
+        changesMessages = !requestHead.isEmpty || requestContent != nil || response != nil
+        guard changesMessages || sentHead != nil else { return nil }
+    }
+
+    /// Only the name, for hosts without an entry. Returns `nil` if that is the gateway's own.
+    init?(name: GatewayName?) {
+        guard let name else { return nil }
+        self.name = name
+        sentHead = ResponseHeadRules(HeaderRules(), name: name)
+        requestRules = RequestRules()
+        requestHead = RequestHeadRules(requestRules)
+        requestContent = nil
+        response = nil
+        ask = UpstreamRequestChange()
+        storesOrigin = false
+        changesMessages = false
     }
 
     /// Whether there are rules about more than the heads of requests, which another protocol would

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldTLS
 
 /// A tunnel that has been answered and is not relayed yet: something about its client or its server
@@ -32,12 +33,14 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
     final let environment: Environment
     final let authority: BoundAuthority
     final let account: ClientAccount?
+    /// What asked for the tunnel, for rules; `nil` if none apply.
+    private final let request: AccessRequest?
     final var clientNetwork: IPNetwork? { account?.network }
     final var unfinishedBytes = 0
     final var stalledSince: Int64 = 0
     /// The client's connection, and the function to call when it is closed.
     private final let transport: Transport
-    private final let closed: () -> Void
+    private final let closed: (_ isBroken: Bool) -> Void
     /// What the client has sent, and what it must still be sent.
     final var input: Buffer?
     final var output: OutputQueue
@@ -51,18 +54,26 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
     final var fault: ExchangeError?
     private final var isOver = false
 
-    /// - Parameter handover: the client's connection, with the response to CONNECT queued.
+    /// - Parameters:
+    ///   - handover: the client's connection, with the response to CONNECT queued.
+    ///   - request: what asked for the tunnel, for rules; `nil` if none apply.
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
-        handover: DownstreamHandover
+        handover: DownstreamHandover, request: AccessRequest?
     ) {
         self.environment = environment
         self.authority = authority
         self.account = account
+        self.request = request
         transport = handover.transport
         closed = handover.closed
         input = handover.leftover
         output = handover.pending
+    }
+
+    /// How the rule that allows the tunnel under a configuration has it handled.
+    final func settings(under policy: PolicySnapshot) -> TunnelSettings {
+        policy.tunnelSettings(for: request, to: authority)
     }
 
     /// Registers the client's connection; the loop keeps the tunnel alive until it has ended.
@@ -191,7 +202,7 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
         environment.loop.remove(self)
         transport.close()
         output.discard()
-        closed()
+        closed(true)
         conclude()
         hasClosed(fault, attempts)
     }

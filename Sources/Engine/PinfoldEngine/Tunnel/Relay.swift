@@ -1,3 +1,4 @@
+import AccessPolicy
 import EventLoop
 
 /// Two connections joined byte by byte, after CONNECT or 101: what one sends is passed to the
@@ -37,9 +38,20 @@ final class Relay {
             relay.pump()
         }
 
-        override func deadlineReached() { relay.looks() }
+        // That of the other end is the time until which bytes have to wait.
+        override func deadlineReached() { isClient ? relay.looks() : relay.pump() }
 
         override func continueWork() { relay.pump() }
+    }
+
+    /// How a relay ends.
+    enum Ending {
+        /// Both directions have ended.
+        case complete
+        /// Neither side has accepted anything for too long.
+        case idle
+        /// One side was cut off, or both were.
+        case broken
     }
 
     /// The bytes in transit from one end to the other.
@@ -54,17 +66,21 @@ final class Relay {
         var accepted: UInt64 = 0
         /// How much the sink's peer has read of what its socket has accepted.
         var progress = SendProgress()
+        /// How fast bytes are taken from the source; `nil` for as fast as they come.
+        var pace: BytePace?
 
         var isOver: Bool { sinkFinished }
     }
 
     private let environment: Environment
     private let idleMilliseconds: Int64
-    private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
-    /// The policy basis on which it was begun; `nil` if no reload ends it.
+    private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ ending: Ending) -> Void
+    /// The policy basis on which it was begun; `nil` if it lasts as long as both ends want.
     var basis: TunnelBasis?
-    /// Called before a reload ends it.
-    var superseded: (() -> Void)?
+    /// Called before it ends because it would not be begun any more.
+    var forbidden: ((ExchangeError) -> Void)?
+    /// Called before it ends because the bytes that it may pass on are used up.
+    private var limited: ((RateReason) -> Void)?
     private var client: End?
     private var upstream: End?
     private var toUpstream = Direction()
@@ -76,11 +92,10 @@ final class Relay {
 
     /// - Parameters:
     ///   - idleMilliseconds: how long it may last that neither side accepts anything.
-    ///   - ended: called once with the number of bytes in each direction, and whether that time was
-    ///     exceeded.
+    ///   - ended: called once with the number of bytes in each direction, and how it ended.
     init(
         environment: Environment, idleMilliseconds: Int64,
-        ended: @escaping (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
+        ended: @escaping (_ toUpstream: UInt64, _ toClient: UInt64, _ ending: Ending) -> Void
     ) {
         self.environment = environment
         self.idleMilliseconds = idleMilliseconds
@@ -111,12 +126,24 @@ final class Relay {
         Self.add(earlyFromUpstream, to: &toClient)
         environment.register(self)
         idleTime.note(at: environment.loop.now)
-        environment.loop.setDeadline(clientEnd, after: IdleTime.firstLook(of: idleMilliseconds))
+        environment.loop.setDeadline(
+            clientEnd,
+            after: max(1, min(IdleTime.firstLook(of: idleMilliseconds), millisecondsOfProof)))
         environment.loop.afterTurn { [self] in pump() }
+    }
+
+    /// Limits how fast bytes pass, before it is started.
+    func pace(
+        toClient: BytePace?, toUpstream: BytePace?, limited: @escaping (RateReason) -> Void
+    ) {
+        self.toClient.pace = toClient
+        self.toUpstream.pace = toUpstream
+        self.limited = limited
     }
 
     private static func add(_ early: Buffer?, to direction: inout Direction) {
         guard let early, !early.isEmpty else { return }
+        direction.pace?.spend(early.count)
         direction.total += UInt64(early.count)
         direction.queue.append(early.readable, owner: early)
     }
@@ -131,6 +158,7 @@ final class Relay {
         let other = one != .broken ? move(&toClient, from: upstream, to: client) : .broken
         isPumping = false
         if one == .broken || other == .broken { return close(broken: true) }
+        wait(for: one, other)
         if toUpstream.isOver, toClient.isOver { return close(broken: false) }
         // Bytes that were read but cannot be passed on are not progress: otherwise an end that
         // sends would keep open one that does not read.
@@ -140,7 +168,21 @@ final class Relay {
         if one == .turnIsOver || other == .turnIsOver { environment.loop.requeue(client) }
     }
 
-    private enum Outcome { case waiting, turnIsOver, broken }
+    /// How many bytes are asked for before it is known how many there are.
+    private static let wantedBytes = 16 << 10
+
+    private enum Outcome: Equatable {
+        case waiting, turnIsOver, broken
+        /// Bytes may pass only after this time.
+        case paced(milliseconds: Int64)
+    }
+
+    private func wait(for one: Outcome, _ other: Outcome) {
+        guard let upstream else { return }
+        var time = Int64.max
+        for case .paced(let milliseconds) in [one, other] { time = min(time, milliseconds) }
+        if time < .max { environment.loop.setDeadline(upstream, after: time) }
+    }
 
     private func move(_ direction: inout Direction, from source: End, to sink: End) -> Outcome {
         while true {
@@ -158,9 +200,19 @@ final class Relay {
             }
             guard source.mayRead else { return .waiting }
             guard !budget.isSpent else { return .turnIsOver }
-            switch fill(&direction, from: source, to: sink) {
+            var room = Int.max
+            switch direction.pace?.allowance(wanted: Self.wantedBytes) {
+            case nil: break
+            case .bytes(let count)?: room = count
+            case .wait(let milliseconds)?: return .paced(milliseconds: milliseconds)
+            case .exhausted(let refusal)?:
+                limited?(refusal)
+                return .broken
+            }
+            switch fill(&direction, from: source, to: sink, atMost: room) {
             case .bytes(let count, _):
                 direction.total += UInt64(count)
+                direction.pace?.spend(count)
             case .wouldBlock(let wantsWrite):
                 source.mayRead = false
                 source.readWantsWrite = wantsWrite
@@ -202,13 +254,14 @@ final class Relay {
 
     /// Reads from the source, when nothing is left to drain.
     private func fill(
-        _ direction: inout Direction, from source: End, to sink: End
+        _ direction: inout Direction, from source: End, to sink: End, atMost room: Int
     ) -> Transport.ReadResult {
         if !source.transport.isSecure, !sink.transport.isSecure {
             if direction.pipe == nil { direction.pipe = environment.pipes.take() }
             if let pipe = direction.pipe {
                 let result = Transfers.splice(
-                    from: source.transport.descriptor, to: pipe.writeEnd, count: Pipe.capacity)
+                    from: source.transport.descriptor, to: pipe.writeEnd,
+                    count: min(Pipe.capacity, room))
                 budget.spend(.systemCall)
                 switch result {
                 case .bytes(let count):
@@ -222,8 +275,10 @@ final class Relay {
             }
         }
         let buffer = environment.loop.buffers.takeLarge()
+        let free = buffer.writable
+        let memory = UnsafeMutableRawBufferPointer(rebasing: free[..<min(free.count, room)])
         let result = source.transport.read(
-            into: buffer.writable, trustsShortRead: !source.peerFinished, spending: &budget)
+            into: memory, trustsShortRead: !source.peerFinished, spending: &budget)
         if case .bytes(let count, let drained) = result {
             buffer.end = count
             direction.queue.append(buffer.readable, owner: buffer)
@@ -242,16 +297,25 @@ final class Relay {
         end.isClient ? toUpstream.sourceEnded : toClient.sourceEnded
     }
 
+    /// How long the proof of who asked for it is still worth something.
+    private var millisecondsOfProof: Int64 {
+        basis?.millisecondsOfProof(at: environment.wallMilliseconds, under: environment.policy)
+            ?? .max
+    }
+
     /// Checks four times within the idle time whether either peer reads something: a socket may
-    /// have accepted more than its peer reads in that time.
+    /// have accepted more than its peer reads in that time. And once whether the proof of who asked
+    /// has expired.
     fileprivate func looks() {
         guard let client, let upstream else { return }
+        let milliseconds = millisecondsOfProof
+        guard milliseconds > 0 else { return forbid(.authentication(.ended, .proxy)) }
         look(&toUpstream.progress, upstream)
         look(&toClient.progress, client)
         guard let next = idleTime.nextCheck(of: idleMilliseconds, at: environment.loop.now) else {
             return close(broken: false, wasIdle: true)
         }
-        environment.loop.setDeadline(client, after: next)
+        environment.loop.setDeadline(client, after: min(next, milliseconds))
     }
 
     private func look(_ progress: inout SendProgress, _ sink: End) {
@@ -262,7 +326,11 @@ final class Relay {
     /// Ends the relay if it would not be begun under a policy.
     func endIfSuperseded(by policy: PolicySnapshot) {
         guard client != nil, let basis, basis.isSuperseded(by: policy) else { return }
-        superseded?()
+        forbid(.gateway(.tunnelPolicyChanged))
+    }
+
+    private func forbid(_ fault: ExchangeError) {
+        forbidden?(fault)
         // What is cut short must not look complete.
         close(broken: true)
     }
@@ -283,8 +351,12 @@ final class Relay {
         giveBackPipe(&toClient)
         toUpstream.queue.discard()
         toClient.queue.discard()
+        toUpstream.pace?.end()
+        toClient.pace?.end()
+        limited = nil
         environment.unregister(self)
-        ended(toUpstream.total, toClient.total, wasIdle)
+        ended(
+            toUpstream.total, toClient.total, wasIdle ? .idle : broken ? .broken : .complete)
     }
 }
 

@@ -1,3 +1,5 @@
+import Authentication
+import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
@@ -10,11 +12,15 @@ struct TunnelBasis {
     let approach: PolicySnapshot.Approach
     /// The client's address; `nil` if no rule applies to it.
     let client: IPAddress?
+    /// Who asked for it; `nil` if nobody had to say.
+    let identity: Identity?
+    /// The request that opened it; `nil` if no rule applies to it.
+    let request: AccessRequest?
     /// The server's address.
     let endpoint: Endpoint?
     let proof: Proof
     let requirements: ServerRequirements
-    let trustGeneration: UInt64
+    let generations: PolicySnapshot.Generations
 
     /// How the server had to prove its identity.
     enum Proof {
@@ -28,52 +34,100 @@ struct TunnelBasis {
 
     /// - Parameters:
     ///   - policy: the policy under which the server was verified, or connected to.
-    ///   - generation: the generation of the policy under which `access` admitted the client, if
-    ///     that was another one.
+    ///   - generations: those of the policy under which `access` admitted the client, if that was
+    ///     another one.
     init(
         _ authority: BoundAuthority, by approach: PolicySnapshot.Approach, from client: Endpoint?,
-        at endpoint: Endpoint?, proof: Proof, under policy: PolicySnapshot,
-        since generation: UInt64? = nil
+        as identity: Identity?, request: AccessRequest?, at endpoint: Endpoint?, proof: Proof,
+        under policy: PolicySnapshot, since generations: PolicySnapshot.Generations? = nil
     ) {
         self.authority = authority
         self.approach = approach
         self.client = client?.address
+        self.identity = identity
+        self.request = request
         self.endpoint = endpoint
         self.proof = proof
         requirements = policy.requirements(
             entryIndex: policy.entry(host: authority.host, port: authority.port))
-        trustGeneration = generation ?? policy.trustGeneration
+        self.generations = generations ?? policy.generations
+    }
+
+    /// Whether something that matters to relays may have changed since.
+    func isOlder(than policy: PolicySnapshot) -> Bool {
+        var current = policy.generations
+        // Whom nobody knows, no change of the files of users concerns.
+        if identity == nil { current.credentials = generations.credentials }
+        return current != generations
     }
 
     /// Whether the relay must end under another policy, according to that policy's entry for its
     /// host (`liveTunnels`).
     func isSuperseded(by policy: PolicySnapshot) -> Bool {
-        guard policy.trustGeneration != trustGeneration else { return false }
+        guard isOlder(than: policy) else { return false }
         let entry = policy.entry(host: authority.host, port: authority.port)
-        switch entry.map({ policy.configuration.hosts.entries[$0].liveTunnels }) ?? .auto {
+        switch liveTunnels(under: policy, entry) {
         case .keep: return false
-        // Nothing was known about its server before either.
-        case .auto where proof == .none: return !hasAccess(under: policy)
+        // Nothing was known about its server before either; but whose tunnels a rule has inspected,
+        // intercepted or refused must not go on unread.
+        case .auto where proof == .none:
+            return !hasAccess(under: policy) || isForbidden(by: policy, entry)
         case .auto, .close:
             return policy.requirements(entryIndex: entry) != requirements
                 || !hasAccess(under: policy) || !isAllowed(by: policy, entry)
         }
     }
 
-    /// Whether the rules of `access` would allow it to begin.
+    /// How long the proof of who asked is still worth something: `.max` if it does not expire, or
+    /// if the entry for its host says that the tunnel is kept (`liveTunnels`).
+    /// - Parameter now: milliseconds since 1970.
+    func millisecondsOfProof(at now: Int64, under policy: PolicySnapshot) -> Int64 {
+        guard let end = identity?.expires else { return .max }
+        if liveTunnels(under: policy, policy.entry(host: authority.host, port: authority.port))
+            == .keep
+        {
+            return .max
+        }
+        return max(0, end * 1000 - now)
+    }
+
+    private func liveTunnels(under policy: PolicySnapshot, _ entry: Int?) -> LiveTunnelMode {
+        entry.map { policy.configuration.hosts.entries[$0].liveTunnels } ?? .auto
+    }
+
+    /// Whether its client could still prove who it is, and the rules of `access` would allow it to
+    /// begin.
     private func hasAccess(under policy: PolicySnapshot) -> Bool {
+        let now = Clock.wallSeconds()
+        if let identity, !policy.confirms(identity, at: now) { return false }
         let access = policy.configuration.access
         if let client, !access.serves(client: client) { return false }
+        if let request, let rules = policy.rules(host: authority.host, port: authority.port) {
+            // By the time at which it began: a time that is over ends no tunnel.
+            guard rules.judge(request).verdict == .allowed else { return false }
+            if isUnseen, policy.intercepts(authority, by: rule(under: policy)),
+                !rules.allowsUnseen(in: request)
+            {
+                return false
+            }
+        }
         switch approach {
         case .fixed: return true
         case .request: break
         case .tunnel:
             guard access.connectPorts.contains(authority.port) else { return false }
         }
-        let match = target(under: policy).match
+        let target = target(under: policy)
+        if case .hostNotListed = target.refusal { return false }
+        let match = target.match
         guard !match.denied else { return false }
         guard let endpoint else { return true }
         return policy.destinationRules.decide(endpoint.address, host: match) == .allowed
+    }
+
+    /// Whether a rule allows such a tunnel only in another way.
+    private func isForbidden(by policy: PolicySnapshot, _ entry: Int?) -> Bool {
+        rule(under: policy) != .none && !isAllowed(by: policy, entry)
     }
 
     /// Whether it could begin as it is, if `access` allows it.
@@ -81,14 +135,25 @@ struct TunnelBasis {
         guard target(under: policy).refusal == nil else { return false }
         guard case .tunnel = approach else { return policy.allowsUpgrade(entryIndex: entry) }
         switch proof {
-        case .none: return policy.mayPass(authority)
+        case .none: return policy.mayPass(authority, by: rule(under: policy))
         case .verified: return true
         case .probed:
-            return (policy.configuration.inspection(entry: entry) ?? .probe) == .probe
+            let mode = policy.configuration.inspection(entry: entry, by: rule(under: policy))
+            return (mode ?? .probe) == .probe
         }
     }
 
+    /// Whether it is relayed unread.
+    private var isUnseen: Bool { if case .tunnel = approach { true } else { false } }
+
     private func target(under policy: PolicySnapshot) -> PolicySnapshot.Target {
-        policy.target(host: authority.host, port: authority.port, by: approach)
+        policy.target(
+            host: authority.host, port: authority.port, by: approach, rule(under: policy))
+    }
+
+    /// How the rule that allows the tunnel under a policy has it handled.
+    private func rule(under policy: PolicySnapshot) -> TunnelSettings {
+        guard case .tunnel = approach else { return .none }
+        return policy.tunnelSettings(for: request, to: authority)
     }
 }

@@ -1,4 +1,5 @@
 import Activity
+import Authentication
 import CachePolicy
 import EventLoop
 import HTTPCore
@@ -58,6 +59,10 @@ package final class Origin {
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
+    /// Whether these rules leave requests and the server's responses as they are.
+    private(set) var passesUnchanged = true
+    /// The rules that its requests may match; `nil` if all of them are served.
+    private(set) var rules: HostRules?
     /// Whether its requests may ask for a protocol other than HTTP (``SwitchMode``).
     private(set) var allowsUpgrade = true
     /// Why it must not be contacted, as far as its name, or its address for a literal, determines
@@ -169,7 +174,7 @@ package final class Origin {
         cacheStores = policy.configuration.cacheStores(entry: entryIndex)
         var options = policy.cacheOptions
         let nominated =
-            (entry?.cacheKeyFields ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
+            (entry?.keyFields ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
         options.nominatedFields = nominated.map { Array($0.utf8) }
             .filter { $0.count <= VaryKey.maximumNameBytes }
         options.honoursCDNCacheControl = key.isFixed
@@ -186,11 +191,16 @@ package final class Origin {
             sliceBytes: entry?.cacheSliceBytes)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
+        passesUnchanged = !(transformation?.changesMessages ?? false)
+        rules = policy.rules(host: key.host, port: key.requestedPort)
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.
         guard case .direct = key.proxyUse else { return }
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
+
+    /// The gateway's name in messages to it.
+    package var gatewayName: GatewayName { transformation?.name ?? .own }
 
     /// Whether there is neither a connection to it nor anything waiting for one.
     var isUnused: Bool { open == 0 && connecting == 0 && waiters.isEmpty }
@@ -234,10 +244,14 @@ extension ForwardingConfiguration {
 
 extension Origin {
     /// The basis of a connection that leaves HTTP.
-    func basis(from client: Endpoint?, at endpoint: Endpoint?) -> TunnelBasis {
+    func basis(
+        from client: Endpoint?, as identity: Identity?, request: AccessRequest?,
+        at endpoint: Endpoint?
+    ) -> TunnelBasis {
         TunnelBasis(
             BoundAuthority(host: key.host, port: key.requestedPort),
             by: key.isFixed ? .fixed(isSecure: key.isSecure) : .request(isSecure: key.isSecure),
-            from: client, at: endpoint, proof: key.isSecure ? .verified : .none, under: policy)
+            from: client, as: identity, request: request, at: endpoint,
+            proof: key.isSecure ? .verified : .none, under: policy)
     }
 }

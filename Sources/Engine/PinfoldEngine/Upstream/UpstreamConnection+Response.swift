@@ -238,8 +238,13 @@ extension UpstreamConnection {
 
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
         let buffers = environment.loop.buffers
-        // If nothing is unread, no consumer's queue refers to the buffer, because reading was not
-        // paused.
+        // What was delivered last may still wait to be sent with what other streams of the client's
+        // connection send: then it must stay as it is.
+        if input != nil, !isKnownUniquelyReferenced(&input), let current = input {
+            let next = buffers.take(atLeast: current.capacity)
+            next.copyUnread(of: current)
+            input = next
+        }
         if wantsLargeBuffer, let current = input, current.isEmpty,
             current.capacity < BufferPool.largeBytes
         {

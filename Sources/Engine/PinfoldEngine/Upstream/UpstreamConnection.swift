@@ -126,7 +126,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
             origin.portIsProven = true
-            environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
+            environment.metrics.countHandshake(with: tls)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             times.handshake = Int64(duration)
             environment.metrics.record(.tlsHandshake, microseconds: duration)

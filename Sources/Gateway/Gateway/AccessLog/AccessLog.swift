@@ -97,12 +97,14 @@ package final class AccessLogProducer: Sendable {
     /// Logs an exchange that has ended. `texts` are ranges in `head`, the bytes of the request's
     /// head; they are copied. Never waits: if there is no space, the line is dropped and counted.
     ///
-    /// - Parameter session: the TLS session of the client, if any; its texts are copied too.
+    /// - Parameters:
+    ///   - session: the TLS session of the client, if any; its texts are copied too.
+    ///   - notes: who was asking, and what rules did; copied too.
     package func log(
         _ record: AccessLogRecord, head: Span<UInt8>, texts: AccessLogTexts,
-        session: ClientSession? = nil, steps: [UInt8] = []
+        session: ClientSession? = nil, notes: AccessLogNotes = AccessLogNotes()
     ) {
-        switch ring.push(record, head: head, texts, session: session, steps: steps) {
+        switch ring.push(record, head: head, texts, session: session, notes: notes) {
         case .queued: core.wakeIfSleeping()
         case .queuedHalfFull: core.wake()
         case .refused: break

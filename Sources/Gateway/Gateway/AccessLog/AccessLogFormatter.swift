@@ -10,9 +10,11 @@ import PinfoldTLS
 /// (why its response was not stored), `intercepted` (true for an intercepted CONNECT, and for
 /// requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed), `inspected`
 /// (the result of verifying the server of a tunnel), `changed` (what the rules of its route changed
-/// in the content), `tunnel` (what a request's tunnel was opened to), `client_tls`, `client_cipher`
+/// in the content), `user` (who was asking, where the listener wanted to know), `tunnel` (what a
+/// request's tunnel was opened to), `client_tls`, `client_cipher`
 /// and `client_subject` (the client's TLS version, cipher suite and certificate subject),
-/// `upstream`, `upstream_tls`, `reason` (why the exchange was refused or failed), `user_agent`,
+/// `upstream`, `upstream_tls`, `reason` (why the exchange was refused or failed), `rule` (the
+/// access rule that decided), `reported` (access rules that matched and only report), `user_agent`,
 /// `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
@@ -85,42 +87,26 @@ struct AccessLogFormatter {
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
-        if let forwarded = record.forwarded {
-            output.append(",\"forwarded\":\"")
-            output.append(forwarded.token)
-            output.append("\"")
-        }
-        if let notStored = record.notStored {
-            output.append(",\"not_stored\":\"")
-            output.append(notStored.token)
-            output.append("\"")
-        }
+        append("forwarded", record.forwarded?.token, to: &output)
+        append("not_stored", record.notStored?.token, to: &output)
         appendClientJSON(entry, to: &output)
         if let address = record.upstreamAddress {
-            output.append(",\"upstream\":\"")
-            let upstream = Endpoint(address: address, port: record.upstreamPort)
-            upstream.text.withUnsafeBytes { output.append($0) }
-            output.append("\"")
+            append("upstream", to: &output) { output in
+                let upstream = Endpoint(address: address, port: record.upstreamPort)
+                upstream.text.withUnsafeBytes { output.append($0) }
+            }
         }
-        if let version = record.upstreamTLS {
-            output.append(",\"upstream_tls\":\"")
-            output.append(version.label)
-            output.append("\"")
-        }
+        append("upstream_tls", record.upstreamTLS?.label, to: &output)
         if let reason = record.reason {
-            output.append(",\"reason\":\"")
-            append(label: reason, of: reasons, to: &output)
-            output.append("\"")
+            append("reason", to: &output) { append(label: reason, of: reasons, to: &$0) }
         }
-        if !entry.userAgent.isEmpty {
-            output.append(",\"user_agent\":\"")
-            JSONText.append(entry.userAgent, to: &output)
-            output.append("\"")
-        }
+        append("rule", entry.rule, to: &output)
+        append("reported", entry.reported, to: &output)
+        append("user_agent", entry.userAgent, to: &output)
         if !entry.referer.isEmpty {
-            output.append(",\"referer\":\"")
-            Userinfo.redacting(entry.referer) { JSONText.append($0, to: &output) }
-            output.append("\"")
+            append("referer", to: &output) { output in
+                Userinfo.redacting(entry.referer) { JSONText.append($0, to: &output) }
+            }
         }
     }
 
@@ -128,37 +114,41 @@ struct AccessLogFormatter {
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         if entry.record.isIntercepted { output.append(",\"intercepted\":true") }
-        if let pass = entry.record.interceptionPass {
-            output.append(",\"passed\":\"")
-            output.append(pass.label)
-            output.append("\"")
-        }
-        if let inspection = entry.record.inspection {
-            output.append(",\"inspected\":\"")
-            output.append(inspection.label)
-            output.append("\"")
-        }
-        if !entry.steps.isEmpty {
-            output.append(",\"changed\":\"")
-            JSONText.append(entry.steps, to: &output)
-            output.append("\"")
-        }
-        if !entry.tunnel.isEmpty {
-            output.append(",\"tunnel\":\"")
-            JSONText.append(entry.tunnel, to: &output)
-            output.append("\"")
-        }
+        append("passed", entry.record.interceptionPass?.label, to: &output)
+        append("inspected", entry.record.inspection?.label, to: &output)
+        append("changed", entry.steps, to: &output)
+        append("user", entry.user, to: &output)
+        append("tunnel", entry.tunnel, to: &output)
         guard let version = entry.record.clientTLS else { return }
-        output.append(",\"client_tls\":\"")
-        output.append(version.label)
-        output.append("\",\"client_cipher\":\"")
-        JSONText.append(entry.cipherSuite, to: &output)
+        append("client_tls", version.label, to: &output)
+        append("client_cipher", to: &output) { JSONText.append(entry.cipherSuite, to: &$0) }
+        append("client_subject", entry.subject, to: &output)
+    }
+
+    /// Appends a member of the object whose value is a string.
+    @inline(__always)
+    private func append(
+        _ key: StaticString, to output: inout LineBuffer, value: (inout LineBuffer) -> Void
+    ) {
+        output.append(",\"")
+        output.append(key)
+        output.append("\":\"")
+        value(&output)
         output.append("\"")
-        if !entry.subject.isEmpty {
-            output.append(",\"client_subject\":\"")
-            JSONText.append(entry.subject, to: &output)
-            output.append("\"")
-        }
+    }
+
+    /// The same for a word, unless there is none.
+    private func append(_ key: StaticString, _ word: StaticString?, to output: inout LineBuffer) {
+        guard let word else { return }
+        append(key, to: &output) { $0.append(word) }
+    }
+
+    /// The same for arbitrary bytes, unless there are none.
+    private func append(
+        _ key: StaticString, _ text: UnsafeRawBufferPointer, to output: inout LineBuffer
+    ) {
+        if text.isEmpty { return }
+        append(key, to: &output) { JSONText.append(text, to: &$0) }
     }
 
     private func append(
@@ -174,7 +164,7 @@ struct AccessLogFormatter {
 
     // MARK: Apache's combined format
 
-    /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
+    /// `%h - %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
     /// reason or `-`. The target of a request in an intercepted tunnel is written as a complete
     /// URL.
     private mutating func appendCombined(
@@ -182,7 +172,10 @@ struct AccessLogFormatter {
     ) {
         let record = entry.record
         record.clientAddress.text.withUnsafeBytes { output.append($0) }
-        output.append(" - - [")
+        output.append(" - ")
+        if entry.user.isEmpty { output.append("-") }
+        ApacheText.append(entry.user, to: &output)
+        output.append(" [")
         clock.appendCommonLog(record.timeMilliseconds, to: &output)
         output.append("] \"")
         if entry.method.isEmpty && entry.target.isEmpty {
@@ -242,13 +235,7 @@ extension TLSVersion {
 }
 
 extension HTTPVersion? {
-    fileprivate var label: StaticString {
-        switch self {
-        case .http10: "HTTP/1.0"
-        case .http11: "HTTP/1.1"
-        case nil: ""
-        }
-    }
+    fileprivate var label: StaticString { self?.text ?? "" }
 }
 
 /// The names in a table, escaped for JSON strings.

@@ -95,6 +95,34 @@ package struct AccessLogTexts: Sendable {
     }
 }
 
+/// Who was asking, and what rules did with an exchange, as texts. Most exchanges have none.
+package struct AccessLogNotes: Sendable {
+    /// How many bytes of names are logged of rules that only report.
+    private static let reportedBytes = 1024
+
+    /// What the rules of its route changed in the content.
+    let steps: [UInt8]
+    /// The name of the access rule that decided, in UTF-8.
+    let rule: [UInt8]
+    /// The names of access rules that only report, separated by commas.
+    let reported: [UInt8]
+    /// Who was asking, in UTF-8, where the listener wanted to know.
+    let user: [UInt8]
+
+    package init(
+        steps: [UInt8] = [], rule: [UInt8] = [], reported: [String] = [], user: [UInt8] = []
+    ) {
+        self.steps = steps
+        self.user = user
+        self.rule = rule
+        self.reported =
+            reported.isEmpty
+            ? [] : Array(reported.joined(separator: ",").utf8.prefix(Self.reportedBytes))
+    }
+
+    var count: Int { steps.count + rule.count + reported.count + user.count }
+}
+
 /// The names for a record's indexes, which mean the same before and after a reload (`LabelTable`).
 package struct AccessLogLabels: Sendable {
     /// Listener names.

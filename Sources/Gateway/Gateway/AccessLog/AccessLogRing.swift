@@ -35,6 +35,9 @@ struct AccessLogRing: @unchecked Sendable {
         var subject: UInt32
         var tunnel: UInt32
         var steps: UInt32
+        var rule: UInt32
+        var reported: UInt32
+        var user: UInt32
 
         static var skip: UInt32 { .max }
     }
@@ -106,10 +109,10 @@ struct AccessLogRing: @unchecked Sendable {
     }
 
     /// Copies a record and its texts into the ring, each text up to its limit, along with the texts
-    /// of a session and of what a route's rules did, which are short.
+    /// of a session, of what rules did, and of who was asking, which are short.
     func push(
         _ record: AccessLogRecord, head bytes: Span<UInt8>, _ texts: AccessLogTexts,
-        session: ClientSession? = nil, steps: [UInt8] = []
+        session: ClientSession? = nil, notes: AccessLogNotes = AccessLogNotes()
     ) -> Push {
         var room = AccessLogRing.maximumTextBytes
         let method = cut(texts.method, to: limits.methodBytes, of: bytes, room: &room)
@@ -122,7 +125,7 @@ struct AccessLogRing: @unchecked Sendable {
         )
         let textCount =
             method.count + target.count + userAgent.count + referer.count + cipherSuite + subject
-            + tunnel + steps.count
+            + tunnel + notes.count
         let size = AccessLogRing.align(AccessLogRing.textOffset + textCount)
         guard let (place, isHalfFull) = reserve(size) else {
             increment(Cell.refused)
@@ -132,7 +135,9 @@ struct AccessLogRing: @unchecked Sendable {
             size: UInt32(size), method: UInt32(method.count), target: UInt32(target.count),
             userAgent: UInt32(userAgent.count), referer: UInt32(referer.count),
             cipherSuite: UInt32(cipherSuite), subject: UInt32(subject),
-            tunnel: UInt32(tunnel), steps: UInt32(steps.count))
+            tunnel: UInt32(tunnel), steps: UInt32(notes.steps.count),
+            rule: UInt32(notes.rule.count), reported: UInt32(notes.reported.count),
+            user: UInt32(notes.user.count))
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
         (place + AccessLogRing.recordOffset).initializeMemory(
@@ -149,7 +154,12 @@ struct AccessLogRing: @unchecked Sendable {
             end = Self.copy(session.subjectBytes, to: end)
             end = Self.copy(session.tunnelBytes, to: end)
         }
-        _ = Self.copy(steps, to: end)
+        if notes.count > 0 {
+            end = Self.copy(notes.steps, to: end)
+            end = Self.copy(notes.rule, to: end)
+            end = Self.copy(notes.reported, to: end)
+            _ = Self.copy(notes.user, to: end)
+        }
         increment(Cell.pushed)
         // Pairs with the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
         shared[Cell.head].store(producer.pointee.head, ordering: .sequentiallyConsistent)
@@ -223,6 +233,12 @@ struct AccessLogRing: @unchecked Sendable {
         var tunnel: UnsafeRawBufferPointer
         /// What the rules of its route changed, otherwise empty.
         var steps: UnsafeRawBufferPointer
+        /// The name of the access rule that decided, otherwise empty.
+        var rule: UnsafeRawBufferPointer
+        /// The names of access rules that only report, separated by commas, otherwise empty.
+        var reported: UnsafeRawBufferPointer
+        /// Who was asking, where the listener wanted to know, otherwise empty.
+        var user: UnsafeRawBufferPointer
     }
 
     /// Whether there is nothing to take.
@@ -265,6 +281,7 @@ struct AccessLogRing: @unchecked Sendable {
             record: record, method: next(prefix.method), target: next(prefix.target),
             userAgent: next(prefix.userAgent), referer: next(prefix.referer),
             cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject),
-            tunnel: next(prefix.tunnel), steps: next(prefix.steps))
+            tunnel: next(prefix.tunnel), steps: next(prefix.steps), rule: next(prefix.rule),
+            reported: next(prefix.reported), user: next(prefix.user))
     }
 }

@@ -1,4 +1,5 @@
 import EventLoop
+import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
@@ -31,16 +32,23 @@ extension ClientConnection {
         budget.exhaust()
         guard let tls = transport.tls as? TLSServerConnection else { return }
         let session = ClientSession(
-            tls, inTunnelTo: tunnel?.authority, around: tunnel?.ingress.session)
+            tls, readsNames: ingress.methods.contains(.certificate),
+            inTunnelTo: tunnel?.authority, around: tunnel?.ingress.session)
         secureIngress = ingress.of(session)
         worker.metrics.add(.clientHandshake(session.version, isResumed: tls.isResumed))
-        guard environment.traces else { return }
+        worker.metrics.add(.clientHandshake(session.carrier))
+        if environment.traces { trace(session, tls) }
+        if agreesOnHTTP2(session) { becomeHTTP2() }
+    }
+
+    private func trace(_ session: ClientSession, _ tls: TLSServerConnection) {
         environment.trace(
             "tls handshake with a client ended",
             [
                 "listener": "\(ingress.name)", "client": "\(peer)",
                 "sni": "\(tls.clientHello?.serverName ?? "")",
-                "version": "\(session.version.text)", "cipher": "\(tls.cipherSuite ?? "")",
+                "version": "\(session.version.text)", "alpn": "\(tls.applicationProtocol ?? "")",
+                "cipher": "\(tls.cipherSuite ?? "")",
                 "resumed": "\(tls.isResumed)", "subject": "\(session.subject ?? "")",
             ])
     }
@@ -98,6 +106,13 @@ extension WorkerCounter {
         case .tls11: isResumed ? .clientHandshakesTLS11Resumed : .clientHandshakesTLS11
         case .tls12: isResumed ? .clientHandshakesTLS12Resumed : .clientHandshakesTLS12
         case .tls13: isResumed ? .clientHandshakesTLS13Resumed : .clientHandshakesTLS13
+        }
+    }
+
+    fileprivate static func clientHandshake(_ carrier: HTTPCarrier) -> Self {
+        switch carrier {
+        case .http1: .clientHandshakesHTTP1
+        case .http2: .clientHandshakesHTTP2
         }
     }
 

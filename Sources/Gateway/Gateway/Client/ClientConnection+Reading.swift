@@ -44,8 +44,12 @@ extension ClientConnection {
             case nil: break
             }
         } catch {
-            refuse(.request(error))
-            return true
+            guard speaksHTTP2() else {
+                refuse(.request(error))
+                return true
+            }
+            becomeHTTP2()
+            return false
         }
         if readInput() { return true }
         if awaitsHead { becomeIdle() }
@@ -105,16 +109,21 @@ extension ClientConnection {
             budget.exhaust()
             return true
         case .endOfStream:
-            if isUntried { endedUntried() }
+            if isUntried { endedBeforeRequest() }
             inputReadiness = .empty
             handle(.inputEnded(completing: false))
             return false
         case .truncated, .failed:
-            if isUntried { endedUntried() }
+            if isUntried { endedBeforeRequest() }
             inputReadiness = .empty
             cutOff()
             return false
         }
+    }
+
+    /// The client has ended the connection, or has been silent for too long.
+    func endedBeforeRequest() {
+        if http.phase == .idle, input?.isEmpty ?? true { endedUntried() }
     }
 
     /// A buffer with free space. The one that holds the exchange's head stays unchanged; a body's
@@ -135,7 +144,12 @@ extension ClientConnection {
         guard handOver(to: exchange, headBytes: headBytes) else { return }
         // Nothing on the stack refers to the input here: if the response is sent at once, its
         // buffer returns to the pool unchanged.
-        exchange.route(at: ingress)
+        // Not by `??`, which would count references.
+        if let secureIngress {
+            exchange.route(at: secureIngress)
+        } else {
+            exchange.route(at: ingress)
+        }
     }
 
     @inline(__always)

@@ -167,6 +167,9 @@ extension ClientConnection: DownstreamStream {
     func expectPauses() { Sockets.probePeer(descriptor) }
 
     var isFlushed: Bool { output.isEmpty }
+    var inputFollows: Bool {
+        body != nil || !(input?.isEmpty ?? true) || Transfers.isReadable(descriptor)
+    }
 
     func exchangeEnded(cut: Bool) {
         guard http.isInExchange, exchange != nil else { return }
@@ -198,7 +201,7 @@ extension ClientConnection: DownstreamStream {
         loop.remove(self, keepingOpen: descriptor)
         return DownstreamHandover(
             transport: transport, leftover: leftover, pending: pending,
-            closed: { [worker, account] in worker.clientLeft(account) })
+            closed: { [worker, account] _ in worker.clientLeft(account) })
     }
 
     /// While an exchange is under way the deadline runs exactly while the gateway waits for the

@@ -10,7 +10,7 @@ import PinfoldTLS
 /// Whose turn it is, and whether another request may follow, is decided by `http` as a value; this
 /// class carries that out. A head that cannot be read is answered through an exchange, too. An idle
 /// connection holds no buffer and no exchange.
-final class ClientConnection: EventHandler, AdmittedConnection {
+final class ClientConnection: EventHandler, InterceptedConnection {
     /// Room that the start line and what `sendHead` writes take up, besides the reason phrase.
     static let reservedBytes = 160
     /// The number of bytes that a closing connection still reads, so that a reset does not destroy
@@ -56,8 +56,7 @@ final class ClientConnection: EventHandler, AdmittedConnection {
     var isDriving = false
     var hasFinishedSending = false
     var lingered = 0
-    private var servedGeneration: UInt64 = 0
-    private var mayBeServed = false
+    private var standing = ClientStanding()
     /// The memory of an unfinished head's buffer, or of an unfinished handshake.
     var unfinishedBytes = 0
     /// Since when its head is unfinished, or it lingers.
@@ -109,29 +108,16 @@ final class ClientConnection: EventHandler, AdmittedConnection {
         parser = RequestHeadParser(limits: worker.policy.headLimits)
     }
 
-    /// Whether the client is one of `access.clients`, and proved to be someone its listener serves;
-    /// determined once per configuration.
     var isServed: Bool {
-        if servedGeneration != worker.policy.generation {
-            servedGeneration = worker.policy.generation
-            mayBeServed = !ingress.isCounted || hasServedAddress && hasServedSubject
+        if standing.generation != worker.policy.generation {
+            standing.determine(
+                secureIngress?.session, through: outerIngress, from: peer,
+                isCounted: ingress.isCounted, by: worker)
         }
-        return mayBeServed
+        return standing.mayBeServed
     }
 
-    private var hasServedAddress: Bool {
-        worker.policy.configuration.access.serves(client: peer.address)
-    }
-
-    private var hasServedSubject: Bool {
-        guard let former = outerIngress.tls else { return true }
-        let tls = worker.policy.clientTLS(ofListener: ingress.name) ?? former
-        return tls.configuration.serves(subject: secureIngress?.session?.subject)
-    }
-
-    package var refusal: ExchangeError {
-        .access(hasServedAddress ? .clientSubjectNotAllowed : .clientNotAllowed)
-    }
+    package var refusal: ExchangeError { ClientStanding.refusal(of: peer, by: worker) }
 
     func start() {
         loop.setDeadline(self, after: timeouts.headMilliseconds)
@@ -209,7 +195,7 @@ final class ClientConnection: EventHandler, AdmittedConnection {
             if parser.isWithinHead {
                 refuse(.gateway(.requestTimeout))
             } else {
-                if isUntried { endedUntried() }
+                if isUntried { endedBeforeRequest() }
                 close()
             }
         case .requesting, .awaiting, .answering, .responding, .answered, .finishing:

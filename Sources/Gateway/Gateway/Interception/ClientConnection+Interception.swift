@@ -15,13 +15,14 @@ extension ClientConnection {
         guard
             let session = try? TLSServerConnection(
                 context: tunnel.interception.context, fileDescriptor: carrier.descriptor,
-                outer: carrier.tls, source: source, sessionScope: "\(tunnel.authority)")
+                outer: carrier.tls, source: source, sessionScope: "\(tunnel.authority)",
+                offer: tunnel.offer)
         else { return nil }
         self.init(
             worker: worker, transport: Transport(descriptor: carrier.descriptor, tls: session),
             ingress: Ingress(
                 name: outer.name, label: outer.label, endpoint: outer.endpoint,
-                role: .bound(tunnel.authority)),
+                role: .bound(tunnel.authority), identity: tunnel.identity),
             peer: tunnel.peer, account: tunnel.account, tunnel: tunnel)
         opening = .greeting
         output = handover.pending
@@ -105,7 +106,7 @@ extension Worker {
             (try? loop.add(client, descriptor: client.descriptor)) != nil
         else {
             Descriptors.close(handover.transport.descriptor)
-            return handover.closed()
+            return handover.closed(true)
         }
         source.clientToken = client.token
         if let account = client.account { idleClients.joined(client, of: account) }

@@ -1,3 +1,4 @@
+import EventLoop
 import HTTPCore
 import Logging
 import PinfoldEngine
@@ -7,7 +8,18 @@ import PinfoldTLS
 // Whether the clients of intercepted tunnels accept the certificates presented to them. Those that
 // keep rejecting them are no longer intercepted for a while, if the host's entry allows its tunnels
 // to pass, or inspects them.
-extension ClientConnection {
+
+/// A client's connection that may be the inside of an intercepted tunnel.
+protocol InterceptedConnection: AdmittedConnection {
+    var worker: Worker { get }
+    var transport: Transport { get }
+    var peer: Endpoint { get }
+    /// Whether it is the inside of a tunnel in which nothing has been requested yet, so that it is
+    /// unknown whether its client accepts the certificate.
+    var isUntried: Bool { get set }
+}
+
+extension InterceptedConnection {
     /// Called when a request has come through the tunnel.
     func certificateAccepted() {
         isUntried = false
@@ -28,7 +40,12 @@ extension ClientConnection {
         case .truncated?, .transport?:
             gaveUp(hasSaidHello ? .closedInHandshake : .noHello)
         case .notTLS?: gaveUp(.notTLS)
-        case let error?: gaveUp(offersOurProtocol ? .failed(error) : .noCommonProtocol)
+        case let error?:
+            if let tunnel, !offers(oneOf: tunnel.offer) {
+                gaveUp(.noCommonProtocol(tunnel.offer))
+            } else {
+                gaveUp(.failed(error))
+            }
         }
     }
 
@@ -36,7 +53,6 @@ extension ClientConnection {
     /// handshake. In TLS 1.3 it may notice a problem with the certificate after the gateway
     /// considers the handshake complete.
     func endedUntried() {
-        guard http.phase == .idle, input?.isEmpty ?? true else { return }
         if case .alertReceived(let code, _)? = transport.tls?.failure {
             return gaveUp(.alert(TLSAlert(code: code)))
         }
@@ -48,8 +64,9 @@ extension ClientConnection {
     }
 
     /// A client that does not use ALPN speaks HTTP/1.1.
-    private var offersOurProtocol: Bool {
-        clientHello?.applicationProtocols?.contains("http/1.1") ?? true
+    private func offers(oneOf ours: ProtocolOffer) -> Bool {
+        guard let offered = clientHello?.applicationProtocols else { return true }
+        return ours.names.contains { offered.contains($0) }
     }
 
     private func gaveUp(_ reason: AbandonmentReason) {
@@ -70,8 +87,8 @@ private enum AbandonmentReason {
     case notTLS
     case closedInHandshake
     case silentInHandshake
-    /// It offers protocols by ALPN, but not HTTP/1.1, the one supported here.
-    case noCommonProtocol
+    /// It offers protocols by ALPN, but none of those that are spoken in its tunnel.
+    case noCommonProtocol(ProtocolOffer)
     case failed(TLSError)
     case closedWithoutRequest
 
@@ -83,7 +100,8 @@ private enum AbandonmentReason {
         case .notTLS: "not TLS"
         case .closedInHandshake: "closed after the certificate"
         case .silentInHandshake: "silent after the certificate"
-        case .noCommonProtocol: "no common protocol: http/1.1 is not offered"
+        case .noCommonProtocol(let ours):
+            "no common protocol: \(ours.names.joined(separator: " or ")) is not offered"
         case .failed(let error): "handshake failed: \(error.text(of: "client"))"
         case .closedWithoutRequest: "closed after the handshake, without a request"
         }
@@ -127,11 +145,12 @@ extension Worker {
 
     /// Counts a rejection, and logs it if the client is no longer intercepted because of it.
     fileprivate func counts(_ signal: RejectionSignal, of tunnel: InterceptedTunnel) {
-        guard policy.fallsBack(tunnel.authority), let client = tunnel.account?.network,
+        let rule = policy.settings(of: tunnel)
+        guard policy.fallsBack(tunnel.authority, by: rule), let client = tunnel.account?.network,
             tunnel.interception.rejections.note(
                 signal, by: client, host: tunnel.authority.host, at: loop.monotonicNow)
         else { return }
-        let fallback = policy.inspects(tunnel.authority) ? "inspected" : "relayed unread"
+        let fallback = policy.inspects(tunnel.authority, by: rule) ? "inspected" : "relayed unread"
         shared.logger.warning(
             """
             a client keeps rejecting the certificates of an intercepted host: its tunnels to this \

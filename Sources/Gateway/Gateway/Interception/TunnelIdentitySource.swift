@@ -20,7 +20,7 @@ final class TunnelIdentitySource: TLSIdentitySource {
         for hello: TLSClientHello, on connection: TLSServerConnection
     ) -> TLSIdentityAnswer {
         if hello.namesNoHost { return .refuse(.unrecognizedName) }
-        guard case .verified(let server) = tunnel.server else {
+        guard case .verified(let server, _) = tunnel.server else {
             return .refuse(.handshakeFailure)
         }
         // A client without SNI means the host of its CONNECT: for an address there is no SNI. Some

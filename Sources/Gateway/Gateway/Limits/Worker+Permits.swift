@@ -21,6 +21,17 @@ extension Worker {
         return false
     }
 
+    /// Whether a client, or the process, has as many connections as are allowed.
+    func isFull(of account: ClientAccount?) -> Bool {
+        let limits = policy.configuration.limits
+        guard let account else { return false }
+        return account.openConnections >= limits.perClient.connections
+            || shared.clientConnections.load(ordering: .relaxed) >= limits.connections
+    }
+
+    /// Counts one more connection, whatever the limit.
+    func addPermit() { shared.clientConnections.add(1, ordering: .relaxed) }
+
     func releasePermit() { shared.clientConnections.subtract(1, ordering: .relaxed) }
 
     /// Releases a permit that was handed over but is not needed.

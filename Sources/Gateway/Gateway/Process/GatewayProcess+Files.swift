@@ -1,25 +1,36 @@
 import Clocks
 import Logging
 import PinfoldConfiguration
+import Threads
 
 // Files that are reloaded when they change, without rereading the configuration file itself.
 extension GatewayProcess {
     /// Begins to watch the files of a configuration that has just been read.
     func watch(_ configuration: ConfigurationSnapshot) {
         watched.watch(configuration.watchedFiles)
+        // What is being read was named by the previous configuration.
+        reading = nil
         publishFiles()
     }
 
-    /// Reloads the files that have changed.
+    /// Begins to read the files that have changed, or puts in force what has been read.
     func checkFiles() {
-        let now = Clock.monotonicMilliseconds()
-        if let change = watched.change(at: now) { refresh(change, at: now) }
+        if let reading {
+            guard let found = reading.taken() else { return }
+            self.reading = nil
+            use(found, of: reading.change)
+        } else if let change = watched.change(at: Clock.monotonicMilliseconds()) {
+            do throws(Thread.StartError) {
+                reading = try FileReading(change, configuration)
+            } catch {
+                use(FileReading.read(change, configuration), of: change)
+            }
+        }
     }
 
-    /// Reloads those changed files that can be used, under the configuration in force.
-    private func refresh(_ change: WatchedFiles.Change, at now: Int64) {
-        let found = configuration.refreshed(
-            reading: change.paths, at: Clock.coarseWallSeconds())
+    /// Puts those changed files in force that can be used.
+    private func use(_ found: RefreshedConfiguration, of change: WatchedFiles.Change) {
+        let now = Clock.monotonicMilliseconds()
         var failure: String?
         if found.snapshot != configuration {
             do {

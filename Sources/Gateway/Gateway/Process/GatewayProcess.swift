@@ -5,6 +5,7 @@ import Clocks
 import EventLoop
 import JSONSchema
 import Logging
+import PasswordChecks
 import PinReporting
 import PinfoldConfiguration
 import PinfoldEngine
@@ -15,8 +16,10 @@ import PinfoldTLS
 /// The running gateway: starts everything, handles the process's signals, reloads, and shuts
 /// everything down. Belongs to the main thread.
 package final class GatewayProcess {
-    /// Reads and validates the configuration again.
-    package typealias Load = @Sendable () throws(ConfigurationErrors) -> LoadedConfiguration
+    /// Reads and validates the configuration again. The lists in force are used again where their
+    /// files have not changed.
+    package typealias Load =
+        @Sendable (_ lists: [AccessList]) throws(ConfigurationErrors) -> LoadedConfiguration
 
     private let load: Load
     private let signals = SignalSet()
@@ -33,6 +36,8 @@ package final class GatewayProcess {
     /// Created with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
     var watched = WatchedFiles()
+    /// The changed files that are being read, or `nil` if none are.
+    var reading: FileReading?
     /// By the names of host entries.
     private var reachability: [String: EntryReachability] = [:]
     private let sockets: ListenerSockets
@@ -41,6 +46,7 @@ package final class GatewayProcess {
     let workerCount: Int
     private let running = RunningWorkers()
     private let contents: ContentServices
+    private let passwords: PasswordChecker
     private var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
 
@@ -65,6 +71,7 @@ package final class GatewayProcess {
             version: version, revision: revision, log: operationalLog)
         workerCount = configuration.workers.count
         contents = ContentServices(workers: workerCount, logger: logger)
+        passwords = PasswordChecker(cores: ConfigurationEnvironment.coresOnline)
         sockets = ListenerSockets(workers: workerCount, routes: labels)
     }
 
@@ -91,6 +98,7 @@ package final class GatewayProcess {
         signals.restoreDefaults()
         shared.pinReporter?.close(withinMilliseconds: 2000)
         contents.close()
+        passwords.close()
         issuer?.close()
         shared.resolver.close()
         shared.store?.close()
@@ -156,7 +164,8 @@ package final class GatewayProcess {
         let engine = SharedEnvironment(
             mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
             resolver: resolver, store: makeStore(), logger: logger, labels: labels,
-            activity: activity, pinFailures: reporter, transformationWork: contents.work)
+            activity: activity, pinFailures: reporter, passwords: passwords,
+            transformationWork: contents.work)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
             accessLog: try makeAccessLog(),
@@ -277,8 +286,10 @@ package final class GatewayProcess {
         var waited = 0
         while true {
             let pause =
-                watched.isEmpty
-                ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
+                reading != nil
+                ? FileReading.intervalMilliseconds
+                : watched.isEmpty
+                    ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
             switch signals.wait(milliseconds: pause) {
             case .reload: reload()
             case .reopenLogs: shared?.accessLog?.reopen()
@@ -359,7 +370,7 @@ package final class GatewayProcess {
 
     private func reload() {
         do {
-            let loaded = try load()
+            let loaded = try load(configuration.access.lists)
             let (generation, perWorker) = try adopt(loaded.snapshot) {
                 log(loaded.warnings)
                 published.reload.withLock { $0.lastSucceeded = true }

@@ -105,6 +105,8 @@ final class PublishedState: Sendable {
         }
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
+        service.addAccessRules(shared?.labels.countedRules ?? [])
+        service.addGroups(shared?.labels.countedGroups ?? [])
         service.addLogs(shared?.accessLog?.lines ?? AccessLogLines(), log.lines)
         service.addInterception(issuer.withLock { $0 }?.statistics() ?? IssuerStatistics())
         service.addPinReports(shared?.pinReporter?.statistics)

@@ -90,6 +90,43 @@ extension ServiceMetrics {
             disk.diskRestarts)
     }
 
+    mutating func addAccessRules(
+        _ rules: [(name: String, counts: EventCounts<RuleEvent>, hasRate: Bool)]
+    ) {
+        add(
+            .counter, "pinfold_access_rule_matches",
+            "Requests and tunnels that a rule of access.rules decided or reported.",
+            rules.map { Sample(LabelText("rule", $0.name), $0.counts[.matched]) })
+        add(
+            .counter, "pinfold_access_rate_limited",
+            "Requests and tunnels beyond the rate of a rule of access.rules, by what happened.",
+            rules.filter(\.hasRate).flatMap { rule in
+                RuleEvent.ofRates.map { event in
+                    var labels = LabelText("rule", rule.name)
+                    labels.append("result", "\(event)")
+                    return Sample(labels, rule.counts[event])
+                }
+            })
+    }
+
+    /// What those do who have proved who they are, by their groups.
+    mutating func addGroups(_ groups: [(name: String, counts: EventCounts<GroupEvent>)]) {
+        func samples(_ event: GroupEvent) -> [Sample] {
+            groups.map { Sample(LabelText("group", $0.name), $0.counts[event]) }
+        }
+        add(
+            .counter, "pinfold_group_requests",
+            "Requests and tunnels of the members of a group that ended.", samples(.exchanges))
+        add(
+            .counter, "pinfold_group_received_bytes", unit: "bytes",
+            "Bytes of content and in tunnels received from the members of a group.",
+            samples(.bytesReceived))
+        add(
+            .counter, "pinfold_group_sent_bytes", unit: "bytes",
+            "Bytes of content and in tunnels sent to the members of a group.",
+            samples(.bytesSent))
+    }
+
     mutating func addLogs(_ access: AccessLogLines, _ operational: OperationalLogLines) {
         add(.counter, "pinfold_access_log_lines", "Access log lines written.", access.written)
         add(

@@ -94,8 +94,12 @@ final class Probe: EventHandler, UpstreamConsumer {
         let authority = origin.authority
         var head = upstream.makeHead(
             for: request, in: bytes.span, host: authority.span, room: Self.fieldBytes)
-        head.fields.append("User-Agent: pinfold-probe\r\n")
-        head.fields.appendVia(received: .http11)
+        let name = origin.gatewayName.bytes
+        head.fields.append("User-Agent: ")
+        head.fields.append(name.span)
+        head.fields.append("-probe\r\nVia: 1.1 ")
+        head.fields.append(name.span)
+        head.fields.appendLineEnd()
         let outgoing = OutgoingRequest(framing: .none, method: .get)
         guard upstream.sendHead(head, of: outgoing, upgrade: []) else { return }
         _ = upstream.finish(trailers: nil)

@@ -40,18 +40,21 @@ extension Worker: EnvironmentHost {
         if let endpoint = exchange.remarks.failedAttempts?.last ?? exchange.report.server {
             record.setUpstream(endpoint)
         }
-        let steps = exchange.remarks.transformed?.text ?? []
+        let remarks = exchange.remarks
+        let notes = AccessLogNotes(
+            steps: remarks.transformed?.text ?? [], rule: remarks.rule ?? [],
+            reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [])
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {
             log.producers[index].log(
                 record, head: head.bytes.span, texts: AccessLogTexts(head), session: session,
-                steps: steps)
+                notes: notes)
             return
         }
         let texts = AccessLogTexts(exchange.request)
         exchange.withRequestHead {
             log.producers[index].log(
-                record, head: $0, texts: texts, session: session, steps: steps)
+                record, head: $0, texts: texts, session: session, notes: notes)
         }
     }
 }

@@ -95,7 +95,9 @@ final class Worker {
             let ingress = Ingress(
                 name: socket.name, label: socket.label, endpoint: socket.endpoint,
                 role: socket.role,
-                tls: socket.isAdmin ? nil : policy.clientTLS(ofListener: socket.name))
+                takesHTTP2: !socket.isAdmin && policy.takesHTTP2(ofListener: socket.name),
+                tls: socket.isAdmin ? nil : policy.clientTLS(ofListener: socket.name),
+                methods: socket.isAdmin ? [] : policy.methods(ofListener: socket.name))
             let listener = Listener(
                 worker: self, ingress: ingress, descriptor: socket.descriptor)
             do {
@@ -139,6 +141,17 @@ final class Worker {
         guard let tls = ingress.tls else { return Transport(descriptor: descriptor) }
         let session = try? TLSServerConnection(context: tls.context, fileDescriptor: descriptor)
         return session.map { Transport(descriptor: descriptor, tls: $0) }
+    }
+
+    /// Called when a stream of a client's connection becomes a tunnel: from now on it counts as a
+    /// connection of its own.
+    func streamBecomesTunnel(of account: ClientAccount?) {
+        if let account {
+            clients += 1
+            shared.clients.add(account)
+            addPermit()
+        }
+        metrics.adjust(.clientConnectionsOpen, by: 1)
     }
 
     /// Called when a client's connection, or the relay it became, is gone.
@@ -190,18 +203,23 @@ final class Worker {
         shared.workerFollows(index, generation: policy.generation)
     }
 
-    /// A client that came through a listener that is gone, or now has another role, ends with its
-    /// exchange, and so does the inside of a tunnel that would no longer be intercepted.
+    /// A client that came through a listener that is gone, or now has another role or asks
+    /// otherwise who is asking, ends with its exchange, and so does the inside of a tunnel that
+    /// would no longer be intercepted, or whose user could no longer ask for it.
     private func drainClientsOfFormerListeners() {
+        let now = environment.wallSeconds
         for handler in loop.handlers {
             guard let client = handler as? any AdmittedConnection else { continue }
             let former = client.outerIngress
             let isIntercepted =
                 client.tunnel.map { tunnel in
-                    policy.interception(for: tunnel.authority)?
+                    policy.interception(for: tunnel.authority, by: policy.settings(of: tunnel))?
                         .admits(tunnelsOf: tunnel.interception) ?? false
                 } ?? true
-            if !isIntercepted || !listeners.contains(where: { $0.ingress.succeeds(former) }) {
+            let isKnown = client.tunnel?.identity.map { policy.confirms($0, at: now) } ?? true
+            if !isIntercepted || !isKnown
+                || !listeners.contains(where: { $0.ingress.succeeds(former) })
+            {
                 client.drain()
             }
         }

@@ -77,7 +77,7 @@ struct DatabaseFiles {
     /// Renames the database and its other files to `cache.sqlite.WORD-SECONDS`. Returns the new
     /// path, or `nil` if it cannot be renamed.
     func setAside(_ word: String) -> String? {
-        let base = "\(database).\(word)-\(Clock.coarseWallSeconds())"
+        let base = "\(database).\(word)-\(Clock.wallSeconds())"
         var target = base
         var number = 1
         while access(target, F_OK) == 0 {

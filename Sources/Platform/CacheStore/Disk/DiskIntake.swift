@@ -4,9 +4,9 @@ import Synchronization
 /// the disk: what its writer cannot keep up with is skipped and counted, and stays in memory
 /// nevertheless.
 ///
-/// A response that memory keeps may use up to half of the queue when it is stored. The other half
-/// is for those that have no other chance: responses held only by memory when they are evicted from
-/// it, and those that memory does not accept.
+/// A response that memory keeps may use up to half of the queue when it is stored, or later, when
+/// the writer has caught up. The other half is for those that have no other chance: responses held
+/// only by memory when they are evicted from it, and those that memory does not accept.
 extension DiskTier {
     /// The bytes that a response will take on disk; `nil` if it is not kept there. A body written
     /// from memory goes into one transaction, so it must not be large; larger ones were streamed.
@@ -37,11 +37,12 @@ extension DiskTier {
             return count
         }
         if index.phase == .ready { passOver() }
+        if isInMemory { mayLackSome.store(true, ordering: .relaxed) }
         return nil
     }
 
-    /// Stores what only memory has, because the disk was not ready when it was stored. Under the
-    /// lock of its key, by the writer. Returns `false` if the queue is full: later.
+    /// Stores what only memory has, because the disk was not ready, or behind, when it was stored.
+    /// Under the lock of its key, by the writer. Returns `false` if the queue is full: later.
     func storeMissing(_ response: CachedResponse, _ work: inout LevelWork) -> Bool {
         guard response.token == .none, index.phase == .ready, let bytes = bytes(of: response) else {
             return true

@@ -20,6 +20,8 @@ final class DiskTier: Sendable {
     /// Bytes of responses queued for the disk, and of bodies that are streamed to it.
     let budget: StoreBudget
     let counters = DiskCounters()
+    /// Whether it has passed over a response that memory keeps, since the writer looked for such.
+    let mayLackSome = Atomic<Bool>(false)
     let onEvent: @Sendable (StoreEvent) -> Void
     /// The readers' connections. A reader holds its lock while it uses it.
     let connections: [ReaderSlot]

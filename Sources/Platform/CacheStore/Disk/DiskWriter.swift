@@ -72,12 +72,15 @@ final class DiskWriter {
         shutDown()
     }
 
-    /// Queues some of the responses that were stored while the database was not open, as long as
-    /// there is room for them beside those that are stored now. Returns `false` if there are none,
-    /// or no room.
+    /// Queues some of the responses that were stored while the database was not open or was behind,
+    /// as long as there is room for them beside those that are stored now. Returns `false` if there
+    /// are none, or no room.
     private func storeMissing() -> Bool {
         guard let memory, connection != nil, Clock.monotonicNanoseconds() >= missingAt else {
             return false
+        }
+        if missing == nil, tier.mayLackSome.exchange(false, ordering: .relaxed) {
+            missing = MemoryTier.Place()
         }
         var rounds = 16
         while let place = missing, rounds > 0, !tier.queue.isClosing {
@@ -88,15 +91,20 @@ final class DiskWriter {
                 return !isFull
             }
             if isFull {
-                missingAt = Clock.monotonicNanoseconds() + Self.missingPause
+                missingAt = Clock.monotonicNanoseconds() + missingPause
+                missingPause = min(2 * missingPause, Self.longestMissingPause)
                 return false
             }
+            missingPause = Self.leastMissingPause
         }
         return rounds < 16
     }
 
-    /// Nanoseconds until the next attempt when the queue was full.
-    private static let missingPause: Int64 = 10_000_000
+    /// Nanoseconds until the next attempt when the queue was full; twice as many after each that
+    /// was in vain.
+    private var missingPause = DiskWriter.leastMissingPause
+    private static let leastMissingPause: Int64 = 10_000_000
+    private static let longestMissingPause: Int64 = 1_000_000_000
 
     // MARK: On and off
 

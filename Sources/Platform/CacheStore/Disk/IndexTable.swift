@@ -2,7 +2,7 @@ import Clocks
 
 /// When a stored response was last used, in seconds since 1970.
 enum LastUse {
-    static func now() -> UInt32 { UInt32(clamping: Clock.coarseWallSeconds()) }
+    static func now() -> UInt32 { UInt32(clamping: Clock.wallSeconds()) }
 }
 
 /// Identifies an entry of the index: its slot, and an id that shows whether it is still there.

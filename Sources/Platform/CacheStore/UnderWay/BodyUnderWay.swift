@@ -55,6 +55,8 @@ public final class BodyUnderWay: Sendable {
         var waiting: [@Sendable () -> Void] = []
         /// The furthest position that was asked for.
         var wanted: UInt64 = 0
+        /// The parts of the rest, for those who have lost their place.
+        var rest: PartsBody?
         /// Called when what has arrived is wanted soon, or nobody wants it any more.
         var paused: (@Sendable () -> Void)?
 
@@ -224,6 +226,19 @@ public final class BodyUnderWay: Sendable {
 
     /// Bytes that have arrived.
     public var count: UInt64 { state.withLock { $0.count } }
+
+    /// Whether it has broken off.
+    public var isBroken: Bool { state.withLock { $0.isComplete == false } }
+
+    /// The parts of the rest, which those who have lost their place fetch together.
+    public func partsOfRest(sliceBytes: Int) -> PartsBody {
+        state.withLock { state in
+            if let rest = state.rest { return rest }
+            let rest = PartsBody(sliceBytes: sliceBytes)
+            state.rest = rest
+            return rest
+        }
+    }
 
     /// How many are reading it.
     public var readers: Int { state.withLock { $0.readers } }

@@ -87,7 +87,7 @@ package struct IssuerOptions: Sendable {
     /// each client is limited to a quarter of them.
     package var maximumWaiting = 1024
     /// Seconds since 1970.
-    package var clock: @Sendable () -> Int64 = { Clock.coarseWallSeconds() }
+    package var clock: @Sendable () -> Int64 = { Clock.wallSeconds() }
 
     package init() {}
 }

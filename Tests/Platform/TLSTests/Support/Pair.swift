@@ -51,23 +51,26 @@ final class Pair {
     let client: TLSClientConnection
     let server: TLSServerConnection
 
-    /// - Parameter earlyCount: this many bytes of the client's first message are read directly, and
-    ///   passed to the server as already read.
+    /// - Parameters:
+    ///   - earlyCount: this many bytes of the client's first message are read directly, and passed
+    ///     to the server as already read.
+    ///   - offers: the protocols of each side instead of its context's.
     init(
         host: String = "service.test", client: TLSClientContext? = nil,
-        server: TLSServerContext? = nil, earlyCount: Int = 0
+        server: TLSServerContext? = nil, earlyCount: Int = 0,
+        offers: (client: ProtocolOffer?, server: ProtocolOffer?) = (nil, nil)
     ) throws {
         sockets = SocketPair()
         self.client = try TLSClientConnection(
             context: client ?? .make(), fileDescriptor: sockets.far, host: host, port: 443,
-            now: TestClient.now)
+            now: TestClient.now, offer: offers.client)
         var early: [UInt8] = []
         if earlyCount > 0 {
             _ = self.client.handshake()
             early = sockets.take(earlyCount)
         }
         self.server = try TLSServerConnection(
-            context: try server ?? .make(), fileDescriptor: sockets.near)
+            context: try server ?? .make(), fileDescriptor: sockets.near, offer: offers.server)
         early.withUnsafeBytes { self.server.setEarly($0) }
     }
 

@@ -189,6 +189,11 @@ package struct PinExport: Sendable {
     private mutating func addName(
         _ pattern: String, _ place: String, _ format: ExportFormat, _ exported: inout ExportedPins
     ) {
+        guard pattern != "\(HostPattern.everything)" else {
+            warnings.append(
+                "\(place): ** is omitted, because \(format.program) has no such pattern")
+            return
+        }
         var bare = pattern
         if let parsed = try? HostPattern(pattern), let port = parsed.port {
             bare = parsed.atEveryPort.description

@@ -20,6 +20,10 @@ extension Exchange {
             /// The same, of an exchange of another environment. `stores`: no other of those that
             /// have stopped waiting for it stores its response.
             case gaveUpRemotely(hash: UInt64, stores: Bool)
+            /// It has not waited, or not again, because that would not help, and its response is
+            /// being stored: of those who do the same, no other stores one with this hash, of key
+            /// and variant.
+            case alone(claim: UInt64)
         }
 
         private(set) var role = Role.none
@@ -96,6 +100,9 @@ extension Exchange {
             defer { self = Collapsing() }
             return self
         }
+
+        /// It stores its response, although it has not waited for another.
+        mutating func goAlone(storing claim: UInt64) { role = .alone(claim: claim) }
 
         mutating func leave() { role = .none }
     }

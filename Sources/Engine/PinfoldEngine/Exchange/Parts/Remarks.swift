@@ -8,8 +8,18 @@ extension Exchange {
         package private(set) var failedAttempts: FailedAttempts?
         /// What its route's rules changed in the messages; usually `nil`, for nothing.
         package private(set) var transformed: TransformationRecord?
+        /// The name of the rule of `access.rules` that decided, in UTF-8; `nil` if none matched.
+        /// Exchanges share the rule's own bytes.
+        package private(set) var rule: [UInt8]?
+        /// The names of the rules before it that only report.
+        package private(set) var reportedRules: [String] = []
 
         mutating func failed(_ fault: ExchangeError) { self.fault = fault }
+
+        mutating func judged(by rule: [UInt8]?, reported: [String]) {
+            self.rule = rule
+            reportedRules = reported
+        }
 
         /// - Parameter attempts: the addresses that could not be connected to, if that is the
         ///   reason of a failure.

@@ -13,8 +13,12 @@ extension Exchange {
         private(set) var partial: PartialStoring?
         /// The body for those who read it while it arrives; it may go on if it is not stored.
         private(set) var shared: BodyUnderWay?
+        /// The response that it is of.
+        private(set) var sharedResponse: CachedResponse?
         /// The filling of the cache after the client has left; `nil` while there is a client.
         private(set) var filling: CacheFilling?
+        /// The stream of the client that has left; `nil` while there is a client.
+        private(set) var formerClient: (any DownstreamStream)?
         /// Why the response is not stored; `nil` if it is, or if there is none.
         private(set) var refusal: NotStoredReason?
         /// When reading was paused so that the disk can catch up, in the loop's milliseconds, or
@@ -22,6 +26,8 @@ extension Exchange {
         private(set) var pausedAt: Int64?
         /// How long it has been paused in all, in milliseconds.
         private(set) var paused: Int64 = 0
+        /// The disk did not catch up while it was paused.
+        private(set) var diskHasStalled = false
 
         mutating func begin(_ flight: StoreFlight?) { self.flight = flight }
 
@@ -51,9 +57,15 @@ extension Exchange {
 
         mutating func takePartial() -> PartialStoring? { partial.take() }
 
-        mutating func share(_ body: BodyUnderWay) { shared = body }
+        mutating func share(_ body: BodyUnderWay, of response: CachedResponse) {
+            shared = body
+            sharedResponse = response
+        }
 
-        mutating func endSharing() -> BodyUnderWay? { shared.take() }
+        mutating func endSharing() -> BodyUnderWay? {
+            sharedResponse = nil
+            return shared.take()
+        }
 
         /// The store has ended the ticket.
         mutating func close() { ticket = nil }
@@ -68,15 +80,23 @@ extension Exchange {
 
         mutating func takeFilling() -> CacheFilling? { filling.take() }
 
+        /// The client has left, and the response is received for others.
+        mutating func goOn(without client: any DownstreamStream) { formerClient = client }
+
+        mutating func takeFormerClient() -> (any DownstreamStream)? { formerClient.take() }
+
         mutating func decide(_ refusal: NotStoredReason?) { self.refusal = refusal }
 
         mutating func pause(at time: Int64) { pausedAt = time }
 
         /// Reading may continue.
-        /// - Parameter milliseconds: what counts as the time for which it was paused.
-        mutating func resume(after milliseconds: Int64) {
+        /// - Parameters:
+        ///   - milliseconds: how long it was paused.
+        ///   - hasStalled: whether the disk did not catch up.
+        mutating func resume(after milliseconds: Int64, hasStalled: Bool) {
             pausedAt = nil
             paused += milliseconds
+            if hasStalled { diskHasStalled = true }
         }
     }
 }

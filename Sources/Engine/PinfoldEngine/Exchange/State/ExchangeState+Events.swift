@@ -7,6 +7,8 @@ extension ExchangeState {
         switch event {
         case .begin(let request): begin(request)
         case .decided(let decision): decided(decision)
+        case .authenticated: authenticated()
+        case .turnCame: turnCame()
         case .loaded: loaded()
         case .flightEnded: flightEnded()
         case .connected(let upstream, let wasReused, let sendsGathered):
@@ -37,8 +39,9 @@ extension ExchangeState {
             retries = []
             upstreamWasReused = false
             return Reaction()
-        case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+        case .routing, .authenticating, .delayed, .loading, .waiting, .gathering, .connecting,
+            .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -47,6 +50,8 @@ extension ExchangeState {
         switch step {
         case .routing:
             switch decision {
+            case .authenticate: step = .authenticating
+            case .delay: step = .delayed
             case .load: step = .loading
             case .follow: step = .waiting
             case .gather: step = .gathering
@@ -67,14 +72,37 @@ extension ExchangeState {
             case .lookUp:
                 step = .routing
                 return Reaction()
-            case .load, .follow, .respond, .serve, .open: return Self.illegal
+            case .authenticate, .delay, .load, .follow, .respond, .serve, .open: return Self.illegal
             }
         case .serving:
             guard decision == .respond else { return Self.illegal }
             step = .finishing
             return Reaction()
-        case .ended, .loading, .waiting, .connecting, .requesting, .discarding,
+        case .ended, .authenticating, .delayed, .loading, .waiting, .connecting, .requesting,
+            .discarding,
             .responding, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func authenticated() -> Reaction {
+        switch step {
+        case .authenticating:
+            step = .routing
+            return Reaction()
+        case .ended, .routing, .delayed, .loading, .waiting, .gathering, .connecting, .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
+            return Self.illegal
+        }
+    }
+
+    private mutating func turnCame() -> Reaction {
+        switch step {
+        case .delayed:
+            step = .routing
+            return Reaction()
+        case .ended, .routing, .authenticating, .loading, .waiting, .gathering, .connecting,
+            .requesting, .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -84,8 +112,9 @@ extension ExchangeState {
         case .loading:
             step = .routing
             return Reaction()
-        case .ended, .routing, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .waiting, .gathering, .connecting,
+            .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -95,8 +124,9 @@ extension ExchangeState {
         case .waiting:
             step = .routing
             return Reaction()
-        case .ended, .routing, .loading, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .gathering, .connecting,
+            .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -117,8 +147,9 @@ extension ExchangeState {
             case .ended: content = .ended(isKept: false)
             }
             return Reaction()
-        case .ended, .routing, .loading, .waiting, .gathering, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Reaction(release: .upstream(upstream), next: .illegal)
         }
     }
@@ -138,8 +169,9 @@ extension ExchangeState {
                 step = .routing
                 return Reaction(release: .upstream(upstream))
             }
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .connecting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -158,8 +190,9 @@ extension ExchangeState {
             return Reaction(next: hasClient ? .serveConfirmed : .end(cut: false))
         case .discarding(_, .forwardAgain):
             return routeAgain(after: .validationFailed)
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
-            .serving, .finishing, .opening, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .connecting,
+            .requesting, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -170,8 +203,9 @@ extension ExchangeState {
         case .opening, .requesting:
             step = .tunnelling
             return Reaction()
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .discarding,
-            .responding, .serving, .finishing, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .connecting,
+            .discarding, .responding, .serving, .finishing, .tunnelling:
             return Self.illegal
         }
     }
@@ -182,8 +216,9 @@ extension ExchangeState {
             step = hasClient ? .serving : .ended
             return Reaction(
                 release: .upstream(upstream), next: hasClient ? .read : .end(cut: false))
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
-            .discarding, .serving, .finishing, .opening, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .connecting,
+            .requesting, .discarding, .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
         }
     }
@@ -208,7 +243,7 @@ extension ExchangeState {
             guard failure.headWithdrawn else { return end(cut: true) }
             return routeAgain(after: nil)
         case .opening: return routeAgain(after: nil, .opening)
-        case .ended, .waiting, .tunnelling: return Self.illegal
+        case .ended, .authenticating, .delayed, .waiting, .tunnelling: return Self.illegal
         }
     }
 
@@ -237,7 +272,8 @@ extension ExchangeState {
             content = .partlySent
             return Reaction(next: .sendContent)
         case .gathering: return Reaction(next: .gatherContent)
-        case .routing, .loading, .waiting, .connecting: return Reaction(next: .holdContent)
+        case .routing, .authenticating, .delayed, .loading, .waiting, .connecting:
+            return Reaction(next: .holdContent)
         // It is no longer needed.
         case .serving, .finishing, .opening, .tunnelling: return Reaction(next: .dropContent)
         case .ended: return Self.illegal
@@ -252,8 +288,9 @@ extension ExchangeState {
         case .gathering:
             content = .ended(isKept: isKept)
             return Reaction(next: .forward)
-        case .routing, .loading, .waiting, .connecting, .serving, .finishing, .opening,
-            .tunnelling:
+        case .routing, .authenticating, .delayed, .loading, .waiting, .connecting, .serving,
+            .finishing,
+            .opening, .tunnelling:
             content = .ended(isKept: isKept)
             return Reaction()
         case .ended: return Self.illegal
@@ -269,8 +306,9 @@ extension ExchangeState {
             return Reaction(next: .end(cut: false))
         case .serving: return Reaction(next: .read)
         case .requesting, .discarding, .responding: return Reaction(next: .resume)
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .opening,
-            .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .connecting,
+            .opening, .tunnelling:
             return Reaction()
         }
     }
@@ -281,8 +319,9 @@ extension ExchangeState {
             .responding where isWanted && hasClient && content == .none:
             hasClient = false
             return Reaction(next: .detach)
-        case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+        case .routing, .authenticating, .delayed, .loading, .waiting, .gathering, .connecting,
+            .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return end(cut: true)
         case .ended: return Reaction()
         }
@@ -294,8 +333,9 @@ extension ExchangeState {
         case .gathering: return routeAgain(after: nil)
         case .requesting(let upstream), .discarding(let upstream, _):
             return routeAgain(after: nil, .upstream(upstream))
-        case .routing, .loading, .waiting, .connecting, .responding, .serving, .finishing,
-            .opening, .tunnelling:
+        case .routing, .authenticating, .delayed, .loading, .waiting, .connecting, .responding,
+            .serving,
+            .finishing, .opening, .tunnelling:
             return end(cut: true)
         case .ended: return Self.illegal
         }
@@ -305,8 +345,9 @@ extension ExchangeState {
 
     private mutating func over() -> Reaction {
         switch step {
-        case .routing, .loading, .waiting, .gathering, .connecting, .requesting, .discarding,
-            .responding, .serving, .finishing, .opening, .tunnelling:
+        case .routing, .authenticating, .delayed, .loading, .waiting, .gathering, .connecting,
+            .requesting,
+            .discarding, .responding, .serving, .finishing, .opening, .tunnelling:
             return end(cut: false)
         case .ended: return Self.illegal
         }
@@ -320,6 +361,8 @@ extension ExchangeState {
             release = .upstream(upstream)
         case .connecting: release = .wait
         case .opening: release = .opening
+        case .authenticating: release = .check
+        case .delayed: release = .turn
         case .ended, .routing, .loading, .waiting, .gathering, .serving, .finishing, .tunnelling:
             release = .nothing
         }
@@ -336,8 +379,9 @@ extension ExchangeState {
         case .requesting(let upstream), .responding(let upstream),
             .discarding(let upstream, _):
             upstream
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .serving, .finishing,
-            .opening, .tunnelling:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .connecting,
+            .serving, .finishing, .opening, .tunnelling:
             nil
         }
     }
@@ -347,8 +391,9 @@ extension ExchangeState {
         switch step {
         case .responding: hasClient
         case .serving, .finishing, .tunnelling: true
-        case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
-            .discarding, .opening:
+        case .ended, .routing, .authenticating, .delayed, .loading, .waiting, .gathering,
+            .connecting,
+            .requesting, .discarding, .opening:
             false
         }
     }

@@ -6,6 +6,8 @@
 ///
 ///     routing ──► loading, waiting ──► routing (the disk has answered, what is stored has been
 ///        │                                      translated, another's response came)
+///        ├──► authenticating ──► routing (the password has been checked)
+///        ├──► delayed ──► routing (its turn has come within a rate, or will not)
 ///        ├──► gathering ──► connecting ──► requesting ──► responding ─────┐
 ///        │                      ▲               │                         │
 ///        │                      └── again ◄── discarding (304 and the like, read to its end)
@@ -25,6 +27,10 @@ struct ExchangeState<Upstream> {
         case ended
         /// Deciding what happens next: where to send the request, or what to reply.
         case routing
+        /// Waiting for the check of the password that came with the request.
+        case authenticating
+        /// Waiting for its turn within the rate of a rule.
+        case delayed
         /// Waiting for the disk tier, or reading and translating a stored response.
         case loading
         /// Waiting for the response to another exchange's request.
@@ -68,6 +74,10 @@ struct ExchangeState<Upstream> {
 
     /// What the gateway has decided to do with a request.
     enum Decision: Equatable, CaseIterable {
+        /// Have a password checked.
+        case authenticate
+        /// Have it wait for its turn.
+        case delay
         /// Ask the disk tier, or prepare a stored response.
         case load
         /// Wait for the response to another request.
@@ -116,6 +126,10 @@ struct ExchangeState<Upstream> {
         /// A request head has arrived, or a background request begins.
         case begin(Request)
         case decided(Decision)
+        /// The password has been checked, or will not be.
+        case authenticated
+        /// Its turn has come, or will not.
+        case turnCame
         /// The disk tier has answered, or the stored response is ready to be sent.
         case loaded
         /// The response that it waited for has arrived, or will not.
@@ -156,6 +170,10 @@ struct ExchangeState<Upstream> {
         case wait
         /// The connection to a tunnel's destination that is being established.
         case opening
+        /// The check of a password.
+        case check
+        /// The wait for a turn.
+        case turn
     }
 
     /// How to continue after a transition. It must be done last, because it may cause the next

@@ -89,7 +89,7 @@ extension ConfigNode {
     /// The node as a host pattern.
     fileprivate var pattern: HostPattern? {
         guard case .scalar(let text, _) = content else { return nil }
-        return try? HostPattern(text)
+        return isEverything ? .everything : try? HostPattern(text)
     }
 
     /// This entry of `hosts` with other patterns.

@@ -1,6 +1,7 @@
 import CLinux
 import Clocks
 import Files
+import PinfoldConfiguration
 
 /// Reads and checks configurations, and fills in the defaults.
 package struct ConfigurationLoader: Sendable {
@@ -120,8 +121,10 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var openFiles: Int?
     /// The environment variables that may contain secrets.
     package var variables = EnvironmentVariables.fixed([:])
+    /// The lists that are in force: they are used again where their files have not changed.
+    package var lists: [AccessList] = []
     /// The time at which certificates must be valid, in seconds since 1970.
-    package var now = Clock.coarseWallSeconds()
+    package var now = Clock.wallSeconds()
 
     /// The default folder for the gateway's data: `pinfold` in the state folder of the XDG Base
     /// Directory Specification, which is `XDG_STATE_HOME` if that is an absolute path, else
@@ -160,6 +163,9 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         return Int(clamping: limit.rlim_max)
     }
 
+    /// The number of online cores.
+    package static var coresOnline: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+
     /// The environment of this process: its environment variables, working folder and online cores.
     package static func ofProcess() -> ConfigurationEnvironment {
         func variable(_ name: String) -> String? {
@@ -172,7 +178,7 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         }
         var environment = ConfigurationEnvironment(
             homeFolder: variable("HOME"), stateFolder: variable("XDG_STATE_HOME"),
-            workingFolder: folder ?? "/", onlineCores: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+            workingFolder: folder ?? "/", onlineCores: coresOnline)
         environment.looksAtPaths = true
         environment.openFiles = openFilesOfProcess
         environment.variables = .ofProcess

@@ -1,3 +1,4 @@
+import HTTPCore
 import PinfoldConfiguration
 import Trust
 
@@ -20,11 +21,14 @@ extension ConfigurationSnapshot {
                 yaml.line(0, "\(key): auto  # one per core, \(cores) on this machine")
             case .fixed(let count): yaml.line(0, "\(key): \(count)")
             }
+        case .via: if let via { yaml.line(0, "\(key): \(YAMLText.quoted(via.text))") }
         case .listeners:
             yaml.line(0, "\(key):")
             let keys = ListenerConfiguration.table(hasExplicitClients: true)
             for listener in listeners { yaml.element(1, keys, listener) }
         case .admin: yaml.section(section, AdminConfiguration.table, admin)
+        case .authentication:
+            yaml.section(section, AuthenticationConfiguration.table, authentication)
         case .access: yaml.section(section, AccessConfiguration.table, access)
         case .hosts:
             yaml.line(0, hosts.entries.isEmpty ? "\(key): []" : "\(key):")
@@ -54,12 +58,14 @@ extension SectionName {
     /// the documentation with them, or `nil` if the section has no keys.
     var described: [DescribedKey]? {
         switch self {
-        case .workers: nil
+        case .workers, .via: nil
         case .listeners:
             ListenerConfiguration.table(hasExplicitClients: true).described(
                 ListenerConfiguration(
                     name: "", address: SnapshotReader.defaultListener.address, kind: .forward))
         case .admin: AdminConfiguration.table.described(AdminConfiguration())
+        case .authentication:
+            AuthenticationConfiguration.table.described(AuthenticationConfiguration())
         case .access: AccessConfiguration.table.described(AccessConfiguration())
         case .hosts: HostEntry.table(pinsets: []).described(HostEntry())
         case .pinsets: PinsetEntry.table.described(PinsetEntry(pinset: Pinset(name: "")))

@@ -1,3 +1,4 @@
+import Authentication
 import PinfoldConfiguration
 import Trust
 
@@ -27,7 +28,10 @@ extension ConfigurationSnapshot {
     package var watchedFiles: [[String]] {
         var sets: [[String]] = []
         var known: Set<[String]> = []
-        let named = [tls.watchedFiles] + hosts.entries.map { $0.tls.watchedFiles + $0.ruleFiles }
+        let named =
+            [authentication.watchedFiles, tls.watchedFiles]
+            + hosts.entries.map { $0.tls.watchedFiles + $0.ruleFiles }
+            + [access.lists.map(\.files)]
         for set in named.joined() where known.insert(set).inserted { sets.append(set) }
         return sets
     }
@@ -42,6 +46,8 @@ extension ConfigurationSnapshot {
         var files = FileRefresh(paths: Set(paths), now: now)
         var next = self
         next.tls = files.refreshed(tls, "tls")
+        next.access.lists = access.lists.map { files.refreshed($0, "access.lists.\($0.name)") }
+        files.refresh(&next.authentication)
         var entries = hosts.entries
         files.hasReplaced = false
         for index in entries.indices {
@@ -59,6 +65,14 @@ extension ConfigurationSnapshot {
 extension ClientIdentity {
     /// The identity's files, each once.
     fileprivate var paths: [String] { path == keyPath ? [path] : [path, keyPath] }
+}
+
+extension AuthenticationConfiguration {
+    fileprivate var watchedFiles: [[String]] {
+        [users?.path, groups?.path, tokens?.path, signedTokens?.keys?.path].compactMap {
+            $0.map { [$0] }
+        }
+    }
 }
 
 extension UpstreamTLS {
@@ -130,6 +144,62 @@ private struct FileRefresh {
         }
         refreshLogs(&tls.transparency, "\(key).certificateTransparency")
         return tls
+    }
+
+    // MARK: Users, groups and tokens
+
+    mutating func refresh(_ authentication: inout AuthenticationConfiguration) {
+        let former = authentication
+        refresh(&authentication.users, former.users?.path, "users") {
+            (path, content) throws(CredentialsFileError) in
+            try UserFile(path: path, content: content)
+        }
+        refresh(&authentication.groups, former.groups?.path, "groups") {
+            (path, content) throws(CredentialsFileError) in
+            try GroupFile(path: path, content: content)
+        }
+        refresh(&authentication.tokens, former.tokens?.path, "tokens") {
+            (path, content) throws(CredentialsFileError) in
+            try TokenFile(path: path, content: content)
+        }
+        refreshKeys(of: &authentication.signedTokens)
+        guard authentication != former else { return }
+        for text in authentication.contentWarnings { warnings.append("authentication: \(text)") }
+    }
+
+    private mutating func refresh<File: Equatable>(
+        _ file: inout File?, _ path: String?, _ key: String,
+        _ reading: (String, [UInt8]) throws(CredentialsFileError) -> File
+    ) {
+        guard let path, paths.contains(path) else { return }
+        take(into: &file) { files throws(FileRefreshError) in
+            let content = try files.read(path, "authentication.\(key)", of: [path])
+            do throws(CredentialsFileError) {
+                return try reading(path, content)
+            } catch {
+                throw FileRefreshError(
+                    paths: [path],
+                    description: "authentication.\(key): \(error.text(ofFile: path)); expected "
+                        + error.expected)
+            }
+        }
+    }
+
+    private mutating func refreshKeys(of section: inout SignedTokenConfiguration?) {
+        guard let path = section?.keys?.path, paths.contains(path) else { return }
+        let key = "authentication.jwt.keys"
+        var keys = section?.keys
+        take(into: &keys) { files throws(FileRefreshError) in
+            let content = try files.read(path, key, of: [path])
+            do throws(KeyFileError) {
+                return try KeyFile(path: path, content: content)
+            } catch {
+                throw FileRefreshError(
+                    paths: [path],
+                    description: "\(key): \(error.text(ofFile: path)); expected \(error.expected)")
+            }
+        }
+        section?.keys = keys
     }
 
     // MARK: Client certificates
@@ -211,6 +281,27 @@ private struct FileRefresh {
             throw FileRefreshError(
                 paths: [schema.path],
                 description: "\(key): \(error.text); expected \(SchemaFile.expected)")
+        }
+    }
+
+    // MARK: Lists of domains
+
+    /// Its files are read together: without one of them the list stays as it is.
+    mutating func refreshed(_ list: AccessList, _ key: String) -> AccessList {
+        guard !paths.isDisjoint(with: list.files), !list.isCurrent else { return list }
+        do throws(AccessListError) {
+            let next = try list.read()
+            for warning in next.warnings {
+                warnings.append("\(key).files[\(warning.file)]: \(warning.text)")
+            }
+            return next
+        } catch {
+            problems.append(
+                FileRefreshError(
+                    paths: list.files,
+                    description: "\(key).files[\(error.file)]: \(error.text); expected "
+                        + error.expected))
+            return list
         }
     }
 

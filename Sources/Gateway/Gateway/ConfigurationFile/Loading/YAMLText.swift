@@ -13,7 +13,7 @@ struct YAMLText {
     mutating func lines<Values>(_ level: Int, _ table: KeyTable<Values>, _ values: Values) {
         for key in table.keys {
             guard let text = key.text(values) else { continue }
-            if let block = key.block {
+            if let block = key.block, key.isBlock(values) {
                 line(level, "\(key.name):")
                 block(&self, level + 1, values)
             } else {

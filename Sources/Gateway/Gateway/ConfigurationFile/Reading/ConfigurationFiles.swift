@@ -110,7 +110,7 @@ enum ConfigurationFiles {
     }
 
     /// The type of a file that is not a regular file, or `nil` if it is one.
-    private static func otherKind(_ format: Int32) -> String? {
+    static func otherKind(_ format: Int32) -> String? {
         switch format {
         case S_IFREG: nil
         case S_IFDIR: "a directory"

@@ -54,12 +54,14 @@ struct ConfigurationKey<Values> {
     let name: String
     /// Reads the key's value from a section, or from `nil` if there is no section. An error is
     /// reported and leaves the default in place.
-    let read: (_ reader: SnapshotReader, _ section: Section?, _ values: inout Values) -> Void
+    var read: (_ reader: SnapshotReader, _ section: Section?, _ values: inout Values) -> Void
     /// The value as YAML, or `nil` if the key is not printed.
     private(set) var text: (Values) -> String?
     /// Prints the lines below the key, in place of a value on the same line, or `nil` if the key
     /// has such a value.
     var block: ((_ yaml: inout YAMLText, _ level: Int, _ values: Values) -> Void)?
+    /// Whether the value is printed on the lines below the key, where it can be.
+    var isBlock: (Values) -> Bool = { _ in true }
     /// The key with its default, or the keys of its mapping with theirs.
     var described: (_ defaults: Values) -> [DescribedKey]
 
@@ -172,6 +174,7 @@ extension ConfigurationKey {
             text: { key.text($0[keyPath: place]) })
         if let block {
             lifted.block = { yaml, level, outer in block(&yaml, level, outer[keyPath: place]) }
+            lifted.isBlock = { key.isBlock($0[keyPath: place]) }
         }
         lifted.described = { key.described($0[keyPath: place]) }
         return lifted

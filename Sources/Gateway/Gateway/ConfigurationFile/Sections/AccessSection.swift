@@ -12,6 +12,7 @@ extension AccessConfiguration {
                     field.boundedList(of: "networks")?.compactMap { reader.network($0) }
                 },
                 text: { YAMLText.list($0.map(\.description)) }),
+            .choice("hosts", \.hosts),
             ConfigurationKey(
                 "connectPorts", \.connectPorts, reading: { $0.connectPorts($1) },
                 text: { ports in
@@ -22,6 +23,9 @@ extension AccessConfiguration {
                     }
                 }),
             ConfigurationKey("destinations", \.self, table: destinations, isBlock: true),
+            .choice("default", \.byDefault),
+            listsKey,
+            rulesKey,
         ])
     }
 

@@ -84,13 +84,10 @@ extension SnapshotReader {
 
     /// Reports fields that the configuration cannot change.
     ///
-    /// - Parameters:
-    ///   - translation: The key that translates the content, or `nil` if none does.
-    func checkFields(_ steps: [NamedStep], translation: String?) {
+    /// - Parameter reason: Why a step may not change its field, or `nil` if it may.
+    func checkFields(_ steps: [NamedStep], reason: (NamedStep) -> String?) {
         for step in steps {
-            guard let reason = GatewayField.reason(step, translation: translation) else {
-                continue
-            }
+            guard let reason = reason(step) else { continue }
             validation.report(
                 step.origin, step.path, "\(quoted(step.name)) cannot be changed here: \(reason)",
                 expected: "another field")
@@ -98,7 +95,7 @@ extension SnapshotReader {
     }
 }
 
-/// The request header fields that `headers` may not change.
+/// The header fields that `headers` may not change.
 enum GatewayField {
     private static let connection = "it concerns a single connection, which the gateway manages"
     private static let framing = "the gateway sets it to match the content that it sends"
@@ -106,11 +103,12 @@ enum GatewayField {
     private static let conditions =
         "only clients and the cache may request ranges or set conditions"
 
-    /// Why a step may not change its field, or `nil` if it may.
+    /// Why a step may not change its field of a request, or `nil` if it may.
+    ///
+    /// - Parameter translation: The key that translates the content, or `nil` if none does.
     static func reason(_ step: NamedStep, translation: String?) -> String? {
-        // Servers commonly treat underscores as hyphens.
-        let name = String(step.name.lowercasedASCII.map { $0 == "_" ? "-" : $0 })
-        let isWritten = step.isNewName || step.step != .remove && step.step != .rename
+        let name = step.plainName
+        let isWritten = step.writes
         switch name {
         case "host": return "the route determines the server"
         case "content-length", "transfer-encoding", "trailer": return framing
@@ -130,4 +128,41 @@ enum GatewayField {
         default: return nil
         }
     }
+
+    /// Why a step may not change its field of a response, or `nil` if it may: what frames a
+    /// message, what caches on the way calculate with, and what other messages refer to must stay
+    /// what it is. What only tells a client something may be removed, and instructions may be
+    /// changed: they change nothing here, because the stored response keeps them.
+    ///
+    /// - Parameter translation: The key that translates the content, or `nil` if none does.
+    static func reason(ofResponse step: NamedStep, translation: String?) -> String? {
+        switch step.plainName {
+        case "content-length", "transfer-encoding", "trailer": framing
+        case "content-encoding", "content-range": "it says how the content is to be read"
+        case "connection", "keep-alive", "te", "upgrade", "http2-settings": connection
+        case let name where name.hasPrefix("proxy-"): connection
+        case "via", "max-forwards": forwarding
+        case "host", "expect": "it is a field of requests"
+        case "age", "date": "caches calculate with it how old the response is"
+        case "etag", "last-modified":
+            step.writes ? "the client's conditions are compared with the server's own" : nil
+        case "vary":
+            step.step == .add
+                ? nil : "caches depend on it to keep apart what differs; only add may name it"
+        case "cache-status":
+            step.writes ? "the gateway writes it" : nil
+        case "content-type": translation.map { "\($0) determines it" }
+        default: nil
+        }
+    }
+}
+
+extension NamedStep {
+    /// The name as programs may see it that treat underscores as hyphens, in lower case.
+    fileprivate var plainName: String {
+        String(name.lowercasedASCII.map { $0 == "_" ? "-" : $0 })
+    }
+
+    /// Whether lines with the name are written.
+    fileprivate var writes: Bool { isNewName || step != .remove && step != .rename }
 }

@@ -45,9 +45,9 @@ struct StepGrammar {
 extension HeaderRules: FieldSteps {
     static var grammar: StepGrammar {
         StepGrammar(
-            plural: "request header fields",
+            plural: "header fields",
             isName: { isToken($0) && $0.utf8.count <= StepGrammar.maximumNameBytes },
-            expectedName: "the name of a request header field",
+            expectedName: "the name of a header field",
             isValue: isFieldValue,
             expectedValue: "at most \(StepGrammar.maximumValueBytes) bytes without control "
                 + "characters and without leading or trailing white space",
@@ -117,6 +117,17 @@ extension FieldSteps {
             pairs(.add, \.add) { $0.values(by: grammar, areLists: true) },
             pairs(.defaults, \.defaults) { $0.values(by: grammar) },
         ])
+    }
+}
+
+extension ConfigurationKey {
+    /// Steps, which are printed only if there are any.
+    static func steps<Steps: FieldSteps>(
+        _ name: String, _ place: WritableKeyPath<Values, Steps>
+    ) -> Self {
+        ConfigurationKey(name, place, table: Steps.table).printed {
+            $0[keyPath: place] != Steps()
+        }
     }
 }
 

@@ -67,10 +67,14 @@ extension HostEntry {
                             + ($0.clearText == .auto ? $0.noteOfAuto("refuse") : "")
                     }),
                 .choice("switchProtocols", \.switchProtocols),
+                .choice("http2", \.http2),
                 ConfigurationKey(
                     "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
                     text: { YAMLText.list($0.map { pinsets[$0] }) }),
                 tlsKey,
+                ConfigurationKey(
+                    "via", \.via, byDefault: "from via", reading: { $1.gatewayName() },
+                    text: { $0.map { YAMLText.quoted($0.text) } }),
                 ConfigurationKey("request", \.self, table: requestTable, isBlock: true)
                     .printed { $0.request != RequestRules() },
                 ConfigurationKey("response", \.response, table: ResponseRules.table, isBlock: true)
@@ -173,7 +177,21 @@ extension SnapshotReader {
     ) -> [HostEntry] {
         let elements = field?.boundedList(of: "entries with match") ?? []
         let table = HostEntry.table(pinsets: pinsets.map(\.pinset.name))
+        for (index, element) in elements.enumerated() {
+            checkEverything(in: element, isLast: index == elements.count - 1)
+        }
         return elements.compactMap { host($0, by: table, over: defaults) }
+    }
+
+    /// Reports the pattern for everything where others follow it, which would never apply.
+    private func checkEverything(in entry: Field, isLast: Bool) {
+        let patterns = entry.key("match")?.elements ?? []
+        for (index, pattern) in patterns.enumerated() where pattern.node.isEverything {
+            guard !isLast || index < patterns.count - 1 else { continue }
+            pattern.fail(
+                "'**' matches every host, so that nothing after it would ever apply",
+                expected: "it as the last pattern of the last entry")
+        }
     }
 
     private func host(
@@ -191,6 +209,10 @@ extension SnapshotReader {
         if validation.errors.count == errorsBefore {
             if let request = section["request"] { check(request: request, entry.request) }
             if let response = section["response"] { check(response: response, entry.response) }
+        }
+        if entry.http2 == .require, !HTTP2Support.towardsServers {
+            section["http2"]?.fail(
+                "require is not yet supported", expected: "auto, or off")
         }
         if let other = section["request"]?.key("timeout"),
             section["timeouts"]?.key("firstByte") != nil
@@ -214,7 +236,7 @@ extension SnapshotReader {
             return []
         }
         if elements.isEmpty { section["match"]?.fail("matches nothing", expected: expected) }
-        return elements.compactMap { hostPattern($0) }
+        return elements.compactMap { $0.node.isEverything ? .everything : hostPattern($0) }
     }
 
     /// The indexes of an entry's pinsets.
@@ -260,11 +282,18 @@ extension SnapshotReader {
         let (probe, section) = read(
             field, by: ProbeConfiguration.table, over: ProbeConfiguration())
         guard section != nil else { return nil }
-        if !match.isEmpty, match.allSatisfy({ $0.description.hasPrefix("*") }) {
+        if !match.isEmpty, match.allSatisfy({ $0.exactName == nil }) {
             field.fail(
                 "has no host to probe, because all patterns of the entry have wildcards",
                 expected: "an exact host name in match")
         }
         return probe
+    }
+}
+
+extension ConfigNode {
+    /// Whether it is the pattern for everything.
+    var isEverything: Bool {
+        if case .scalar("**", _) = content { true } else { false }
     }
 }

@@ -23,6 +23,8 @@ extension LimitsConfiguration {
             .integer("upstreamPerHost", \.upstreamPerHost, in: 1...65_535),
             .integer("pending", \.pending, in: 0...1_000_000),
             .bytes("bufferBytes", \.bufferBytes, in: 1 << 20...1 << 50),
+            .integer("streams", \.streams, in: 1...10_000),
+            .integer("resets", \.resets, in: 10...100_000),
             ConfigurationKey("perClient", \.perClient, table: ClientLimits.table) {
                 ClientLimits(ofConnections: $0.connections)
             },

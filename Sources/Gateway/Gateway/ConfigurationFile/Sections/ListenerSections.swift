@@ -41,7 +41,9 @@ extension ListenerConfiguration {
                     },
                     text: { ($0.upstream == nil ? KindName.forward : .reverse).rawValue }),
                 tlsKey,
-            ] + reverseKeys, later: ["credentials", "proxyProtocol"])
+                .choice("http2", \.http2),
+                authenticationKey,
+            ] + reverseKeys, later: ["proxyProtocol"])
     }
 
     /// `tls`, which is `nil` unless it is written.

@@ -37,6 +37,7 @@ extension ListenerTLS {
                     }
                     return YAMLText.list(paths)
                 }),
+            .choice("clientCertificates", \.clientCertificates),
             ConfigurationKey(
                 "clientSubjects", \.clientSubjects,
                 reading: { reader, field in
@@ -92,6 +93,9 @@ extension SnapshotReader {
         }
         if tls.clientRoots.isEmpty {
             section["clientSubjects"]?.fail(
+                "has no effect without clientRoots, because no client is asked for a certificate",
+                expected: "clientRoots with the issuers of client certificates")
+            section["clientCertificates"]?.fail(
                 "has no effect without clientRoots, because no client is asked for a certificate",
                 expected: "clientRoots with the issuers of client certificates")
             section["clientRoots"]?.fail(
@@ -158,7 +162,7 @@ extension SnapshotReader {
     private static let daysToEnd: Int64 = 30
 
     private func check(_ tls: ListenerTLS, _ field: Field, _ section: Section) {
-        let now = Clock.coarseWallSeconds()
+        let now = Clock.wallSeconds()
         for (index, certificate) in tls.certificates.enumerated() {
             let element = section["certificate"]?.element(index) ?? field
             let key = section["key"]?.element(index) ?? field

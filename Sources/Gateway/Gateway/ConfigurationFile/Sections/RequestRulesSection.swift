@@ -6,24 +6,16 @@ extension RequestRules {
     static var table: KeyTable<Self> {
         KeyTable(keys: [
             .choice("cachePolicy", \.cachePolicy),
-            stepsKey("headers", \.headers),
+            .steps("headers", \.headers),
+            ConfigurationKey.boolean("forwardUser", \.forwardsUser).printed { $0.forwardsUser },
             authorizationKey,
             ConfigurationKey("path", \.self, table: path).printed { !$0.pathPrefixes.isEmpty },
-            stepsKey("query", \.query),
+            .steps("query", \.query),
             .choice("parameters", \.parameters),
             ConfigurationKey(
                 "body", \.body, table: RequestBodyRules.table,
                 empty: RequestBodyRules(from: .form, to: .json)),
         ])
-    }
-
-    /// Steps, which are printed only if there are any.
-    private static func stepsKey<Steps: FieldSteps>(
-        _ name: String, _ place: WritableKeyPath<Self, Steps>
-    ) -> ConfigurationKey<Self> {
-        ConfigurationKey(name, place, table: Steps.table).printed {
-            $0[keyPath: place] != Steps()
-        }
     }
 
     private static var path: KeyTable<Self> {
@@ -141,7 +133,7 @@ extension SnapshotReader {
         if let headers = field.key("headers") {
             let steps = NamedStep.all(in: headers)
             checkConsistency(steps, by: HeaderRules.grammar)
-            checkFields(steps, translation: rules.translation)
+            checkFields(steps) { GatewayField.reason($0, translation: rules.translation) }
         }
         if let query = field.key("query") {
             checkConsistency(NamedStep.all(in: query), by: QueryRules.grammar)

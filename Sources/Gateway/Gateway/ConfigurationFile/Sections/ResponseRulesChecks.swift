@@ -6,6 +6,13 @@ extension SnapshotReader {
     ///
     /// - Parameter field: The key `response`, whose parts are valid by themselves.
     func check(response field: Field, _ rules: ResponseRules) {
+        if let headers = field.key("headers") {
+            let steps = NamedStep.all(in: headers)
+            checkConsistency(steps, by: HeaderRules.grammar)
+            checkFields(steps) {
+                GatewayField.reason(ofResponse: $0, translation: rules.translation)
+            }
+        }
         if rules.schema != nil, rules.validate != .json {
             field.key("schema")?.fail(
                 "applies to JSON only, but validate is \(rules.validate?.rawValue ?? "not set")",

@@ -6,6 +6,7 @@ extension ResponseRules {
     static var table: KeyTable<Self> {
         let defaults = Self()
         return KeyTable(keys: [
+            .steps("headers", \.headers),
             ConfigurationKey(
                 "statusCodes", \.statusCodes, byDefault: "all",
                 reading: { $1.statusCodes() }, text: { $0.map(statusTexts) }),
@@ -46,6 +47,12 @@ extension ResponseRules {
 
     /// Whether content may be changed.
     var changesContent: Bool { body != nil || image != nil }
+
+    /// The key that determines the media type of content, or `nil` if none does.
+    var translation: String? {
+        if body != nil { return "response.body" }
+        return image.map { _ in "response.image" }
+    }
 
     private static func statusTexts(_ codes: [ClosedRange<UInt16>]) -> String {
         YAMLText.list(

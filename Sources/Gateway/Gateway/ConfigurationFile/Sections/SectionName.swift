@@ -2,8 +2,10 @@
 /// tests of the documentation use these cases.
 enum SectionName: String, CaseIterable {
     case workers
+    case via
     case listeners
     case admin
+    case authentication
     case access
     case hosts
     case pinsets

@@ -35,8 +35,13 @@ struct SnapshotReader {
         warnOfShadowedPatterns(top?[.hosts], hosts)
         let snapshot = ConfigurationSnapshot(
             workers: workers(top?[.workers]),
+            via: top?[.via]?.gatewayName(),
             listeners: listeners,
             admin: admin,
+            authentication: read(
+                top?[.authentication], by: AuthenticationConfiguration.table,
+                over: AuthenticationConfiguration()
+            ).values,
             access: access,
             hosts: HostTable(entries: hosts),
             pinsets: pinsets,
@@ -54,6 +59,9 @@ struct SnapshotReader {
             log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
         warnOfBypasses(top?[.hosts], snapshot)
         checkRuleReach(top?[.hosts], snapshot)
+        checkAccessRules(top?[.access], snapshot)
+        checkAuthentication(top?[.authentication], top?[.listeners], snapshot)
+        warnOfNames(top, snapshot)
         warnOfIdleInterception(top?[.interception], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
         warnOfReportFolder(top?[.cache], snapshot)

@@ -66,7 +66,8 @@ extension SnapshotReader {
                 element.key("clearText")?.warn(
                     "requests in clear text bypass the pinsets of this entry")
             }
-            if entry.tunnel != .inspect {
+            let isUpToRules = snapshot.access.rules.contains { $0.tunnels.tunnel == .inspect }
+            if entry.tunnel != .inspect, !isUpToRules {
                 element.key("tls13Tunnel")?.warn(
                     "has no effect without tunnel: inspect; write that, or remove this key")
             }

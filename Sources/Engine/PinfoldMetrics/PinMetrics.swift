@@ -1,19 +1,3 @@
-import Synchronization
-
-/// How often servers' chains contained one pin of one pinset. It is shared by all threads: only
-/// handshakes add to it, which is not often enough to need a counter per thread.
-public final class PinCounter: Sendable {
-    private let matches = Atomic<UInt64>(0)
-
-    public init() {}
-
-    /// Counts an evaluation of a server whose chain contained the pin.
-    public func add() { matches.wrappingAdd(1, ordering: .relaxed) }
-
-    /// The count.
-    public var value: UInt64 { matches.load(ordering: .relaxed) }
-}
-
 /// The counts of a pin.
 public struct PinMetrics: Sendable, Equatable {
     /// The label value for pins without a counter of their own.

@@ -1,0 +1,109 @@
+"""What is refused of responses over HTTP/2, and what their clients see: http2_bad_responses.txt."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import h2.errors
+import pytest
+from support.http2 import Answer, HTTP2Client
+from support.http2lies import frames_of
+from support.http2origin import HTTP2Origin
+from support.interception import HOST
+from support.wait import until
+from support.wire import Closed, Response, request
+
+TABLE = Path(__file__).with_name("http2_bad_responses.txt")
+REQUIRED = "required.test"
+
+
+@dataclass
+class Case:
+    name: str
+    frames: str
+    outcome: str
+    reason: str
+    explanation: str
+    connection: str
+
+
+def cases() -> list[Case]:
+    lines = [line for line in TABLE.read_text().splitlines() if line and not line.startswith("#")]
+    return [Case(*(part.strip() for part in line.split(" | "))) for line in lines]
+
+
+CASES = cases()
+
+
+@pytest.fixture(scope="module")
+def running(module_gateways, pki):
+    return module_gateways({
+        "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
+        "hosts": [{"match": [REQUIRED], "http2": "require"}]})
+
+
+@pytest.fixture(scope="module")
+def context(pki):
+    return lambda: pki.intermediate.issue(HOST).server_context(alpn=("h2", "http/1.1"))
+
+
+class Ways:
+    """How it is asked for: with which version by the client, and by which to the server."""
+
+    def __init__(self, running, there: HTTP2Origin, client: str):
+        self.running, self.client = running, client
+        self.scheme = "https" if there.tls else "http"
+        self.authority = f"{HOST if there.tls else REQUIRED}:{there.port}"
+
+    def get(self, path: str) -> Response | Answer | None:
+        """The answer, or None if it was cut off."""
+        if self.client == "HTTP/2":
+            with contextlib.closing(HTTP2Client(self.running.proxy)) as client:
+                answer = client.get(path, authority=self.authority, scheme=self.scheme)
+                return answer if answer.complete else None
+        try:
+            return self.running.ask(request(f"{self.scheme}://{self.authority}{path}"))
+        except Closed:
+            return None
+
+
+@pytest.mark.parametrize("client", ["HTTP/1.1", "HTTP/2"])
+@pytest.mark.parametrize("server", ["tls", "clear"])
+@pytest.mark.parametrize("case", CASES, ids=[case.name.replace(" ", "-") for case in CASES])
+def test_a_response_is_refused(running, http2_origin, context, case, server, client):
+    first = True
+
+    def lies_once(stream) -> None:
+        nonlocal first
+        if stream.target == "/refused" and first:
+            first = False
+            stream.raw(frames_of(stream.number, case.frames))
+        else:
+            stream.respond(body=b"served " + stream.target.encode())
+
+    there = http2_origin(lies_once, tls=context() if server == "tls" else None)
+    way = Ways(running, there, client)
+    # A connection that is settled, and others' as well.
+    assert way.get("/before").body == b"served /before"
+    lines = len(running.access_lines())
+    answer = way.get("/refused")
+    if case.outcome == "502" or answer is not None:
+        assert answer is not None and answer.status == 502, answer
+        assert case.reason in answer.body.decode()
+        assert case.explanation == "-" or case.explanation in answer.body.decode(), answer.body
+    line = next(one for one in running.wait_access(lines + 1)[lines:]
+                if "/refused" in one["target"])
+    assert line["reason"] == case.reason
+    # Nothing of it is stored, and the host is still spoken with.
+    assert way.get("/refused").body == b"served /refused"
+    assert [seen.target for seen in there.requests] == ["/before", "/refused", "/refused"]
+    lied = there.requests[1].connection
+    if case.connection == "kept":
+        assert len(there.served) == 1 and lied.goaways == []
+        assert there.requests[2].version == "HTTP/2"
+    else:
+        until(lambda: lied.goaways, "the gateway says why it closes")
+        assert lied.goaways[0][1] == h2.errors.ErrorCodes[case.connection]
+        assert there.requests[2].version == ("HTTP/1.1" if server == "tls" else "HTTP/2")

@@ -78,13 +78,18 @@ def test_content_that_is_gone_is_not_sent_again(running, http2_origin, context):
 
 def test_streams_up_to_the_last_are_finished_after_goaway(running, http2_origin, context):
     gate = Gate()
-    there = http2_origin(gate, tls=context())
+
+    def answers_up_to_the_last(stream) -> None:
+        if stream.connection.number == 0 and stream.number > 7:
+            return stream.finished.set()
+        gate(stream)
+
+    there = http2_origin(answers_up_to_the_last, tls=context())
     get_first(running, there, gate)
     with asked(running, there, 5) as (client, streams):
         there.wait_request(6)
-        connection = there.served[0]
-        last = sorted(connection.streams)[-3]
-        connection.goaway(last)
+        assert sorted(there.served[0].streams) == [1, 3, 5, 7, 9, 11]
+        there.served[0].goaway(7)
         # The two beyond it come again, on another connection.
         there.wait_request(8)
         gate.opened.set()

@@ -9,7 +9,8 @@ import threading
 import pytest
 from support.http2 import http2
 from support.http2origin import Setting, content
-from support.http2upstream import H2, Gate, asked, configuration, get, get_first, send
+from support.http2upstream import (
+    H2, Gate, asked, configuration, get, get_first, refused, refusing, send)
 from support.interception import HOST
 from support.wait import until
 from support.wire import request
@@ -84,16 +85,23 @@ def test_a_server_gets_no_more_streams_than_it_allows(running, http2_origin, con
     assert max(gate.most.values()) <= allowed
 
 
-def test_requests_wait_for_a_server_that_allows_no_streams(running, http2_origin, context):
-    there = http2_origin(tls=context(), settings={Setting.MAX_CONCURRENT_STREAMS: 0})
-    wire = running.wire()
-    wire.send(request(there.url("/late", HOST)))
-    until(lambda: there.served and there.served[0].acknowledged, "the settings have arrived")
-    # One request may be on its way before the settings have arrived: it is refused.
-    there.served[0].settings({Setting.MAX_CONCURRENT_STREAMS: 10})
-    answer = wire.read()
-    assert answer.status in (200, 502), answer
-    assert get(running, there).status == 200
+def test_a_server_that_allows_no_more_streams_is_asked_on_another_connection(
+        running, http2_origin, context):
+    there = http2_origin(tls=context())
+    get(running, there)
+    there.served[0].settings({Setting.MAX_CONCURRENT_STREAMS: 0})
+    until(lambda: there.served[0].acknowledged == 2, "the settings hold")
+    assert [get(running, there).status for _ in range(3)] == [200] * 3
+    assert [len(one.streams) for one in there.served] == [1, 3]
+
+
+def test_a_server_that_allows_no_streams_at_all_is_a_502(running, http2_origin, context):
+    """One may be on its way before the settings have arrived: it is refused, and sent again once."""
+    there = http2_origin(refusing(10, refused), tls=context(),
+                         settings={Setting.MAX_CONCURRENT_STREAMS: 0})
+    answer = get(running, there)
+    assert answer.status in (502, 503)
+    assert len(there.requests) <= 2
 
 
 def test_a_connection_has_one_stream_until_the_server_s_settings_have_arrived(
@@ -140,9 +148,11 @@ def test_an_upload_that_the_server_does_not_read_does_not_hold_up_others(
     there = http2_origin(reads_late, tls=context(), credits=False,
                          settings={Setting.INITIAL_WINDOW_SIZE: 20_000})
     data = os.urandom(100_000)
+    # Before the settings have arrived, the window is what it is by default.
+    get(running, there)
     with running.wire() as wire:
         wire.send(request(there.url("/stalled", HOST), method="PUT", body=data))
-        there.wait_request(1)
+        there.wait_request(2)
         for number in range(3):
             small = os.urandom(1000)
             answer = running.ask(request(there.url(f"/{number}", HOST), method="PUT", body=small))

@@ -184,9 +184,6 @@ class ServedConnection:
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=False, header_encoding="latin-1", validate_outbound_headers=False,
             normalize_outbound_headers=False))
-        self.h2.local_settings = h2.settings.Settings(
-            client=False, initial_values={Setting.MAX_CONCURRENT_STREAMS: 100,
-                                          Setting.ENABLE_PUSH: 0} | origin.settings)
         self.streams: dict[int, ServedStream] = {}
         # What has arrived of GOAWAY: (last stream, code, text).
         self.goaways: list[tuple[int, int, bytes]] = []
@@ -195,6 +192,7 @@ class ServedConnection:
         # Whether what arrives is credited to the gateway.
         self.credits = origin.credits
         self.reads = True
+        self.has_begun = False
         self.has_lied = False
         self.is_closed = False
         self._out = bytearray()
@@ -207,7 +205,9 @@ class ServedConnection:
     def flush(self) -> None:
         """Sends what the library has to say; what does not go at once follows from the thread."""
         with self.changed:
-            self._out += self.h2.data_to_send()
+            # SETTINGS is the first frame.
+            if self.has_begun:
+                self._out += self.h2.data_to_send()
             self._write()
 
     def raw(self, data: bytes) -> None:
@@ -236,10 +236,16 @@ class ServedConnection:
             self.flush()
 
     def begin(self) -> None:
-        """Sends the preface: SETTINGS. An origin that does not `settle` does it when it likes."""
+        """Sends the preface: SETTINGS. An origin that does not `settle` does it when it likes.
+
+        The library's own way to begin holds the peer to them at once; this one does from when they
+        are acknowledged."""
         with self.changed:
-            self.h2.initiate_connection()
-            self.flush()
+            early = self.h2.data_to_send()
+            self.h2.update_settings({Setting.MAX_CONCURRENT_STREAMS: 100} | self.origin.settings)
+            self._out += self.h2.data_to_send() + early
+            self.has_begun = True
+            self._write()
 
     def goaway(self, last: int, code: int = 0, text: bytes = b"") -> None:
         self.raw(frame(GOAWAY, 0, 0, last.to_bytes(4, "big") + code.to_bytes(4, "big") + text))

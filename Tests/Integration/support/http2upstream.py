@@ -92,4 +92,4 @@ def refused(stream: ServedStream) -> None:
 
 
 def goaway(stream: ServedStream) -> None:
-    stream.connection.goaway(stream.number - 2)
+    stream.connection.goaway(max(stream.number - 2, 0))

@@ -49,9 +49,9 @@ def setting(key: int, value: int) -> bytes:
     return frame(SETTINGS, 0, 0, number(key, 2) + number(value))
 
 
-def _large_head(stream: int) -> bytes:
-    """More than any head may have, in frames of 16 KiB."""
-    data = block(GOOD, FRESH, *((f"x-{index}", "v" * 4000) for index in range(40)))
+def _large_head(stream: int, count: int) -> bytes:
+    """So many fields of 4 KiB each, in frames of 16 KiB."""
+    data = block(GOOD, FRESH, *((f"x-{index}", "v" * 4096) for index in range(count)))
     parts = [data[start:start + 16384] for start in range(0, len(data), 16384)]
     made = frame(HEADERS, END_STREAM, stream, parts[0])
     for part in parts[1:-1]:
@@ -61,7 +61,9 @@ def _large_head(stream: int) -> bytes:
 
 # By name, what is sent in answer to the request of a stream. 99 is a stream that was never opened.
 LIES: dict[str, Callable[[int], bytes]] = {
-    "large-head": _large_head,
+    # More than `limits.headBytes`, and much more.
+    "large-head": lambda stream: _large_head(stream, 9),
+    "huge-head": lambda stream: _large_head(stream, 17),
     "many-fields": lambda stream: head(
         stream, GOOD, FRESH, *((f"x-{index}", "1") for index in range(1000))),
     "zero-window-of-stream": lambda stream: frame(WINDOW, 0, stream, number(0)),
@@ -72,7 +74,7 @@ LIES: dict[str, Callable[[int], bytes]] = {
     "table-size": lambda stream: frame(
         HEADERS, END_HEADERS | END_STREAM, stream, b"\x3f\xe1\xff\xff\x07" + block(GOOD)),
     "large-frame": lambda stream: head(stream, flags=END_HEADERS) + frame(
-        DATA, END_STREAM, stream, b"x" * (1 << 20)),
+        DATA, END_STREAM, stream, b"x" * 16_385),
     "push-promise": lambda stream: frame(PUSH_PROMISE, END_HEADERS, stream, number(2) + block(
         (":method", "GET"), (":scheme", "https"), (":authority", "seen.test"), (":path", "/"))),
     "even-stream": lambda _: head(2),

@@ -315,6 +315,15 @@ def test_trailers_of_a_response_come_back(client, there):
     assert [(name.lower(), value) for name, value in answer.trailers] == [("x-sum", "42")]
 
 
+def test_a_response_of_known_length_may_have_trailers(client, http2_origin, context):
+    """HTTP/1.1 has no place for them there."""
+    there = http2_origin(lambda stream: stream.respond(
+        body=b"content", trailers=[("x-sum", "42")]), tls=context())
+    answer = client.get(there.url("/", HOST), TE="trailers")
+    assert (answer.body, answer.get("content-length")) == (b"content", "7")
+    assert answer.trailers == ([("x-sum", "42")] if client.version == "HTTP/2" else [])
+
+
 @pytest.mark.parametrize("status", [204, 304, 205, 404, 500, 599])
 def test_statuses_come_back(client, there, status):
     assert client.get(url(there, f"/status/{status}"), If_None_Match='"a"').status == status

@@ -118,7 +118,9 @@ def by_path(stream: Any) -> None:
             stream.respond(200, no_store, body=content(int(rest)), length=False)
         case "echo":
             body = stream.read_all()
-            stream.respond(200, no_store, body=body, trailers=stream.trailers)
+            # With a length there would be no trailers for clients of HTTP/1.1.
+            stream.respond(200, no_store, body=body, trailers=stream.trailers,
+                           length=not stream.trailers)
         case "digest":
             digest = hashlib.sha256(stream.read_all()).hexdigest()
             stream.respond(200, no_store, body=digest.encode())

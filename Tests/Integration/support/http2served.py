@@ -213,6 +213,8 @@ class ServedConnection:
     def raw(self, data: bytes) -> None:
         with self.changed:
             self.flush()
+            while len(self._out) > 1 << 20 and not self.is_closed:
+                self.changed.wait(1)
             self.has_lied = True
             self._out += data
             self._write()
@@ -324,6 +326,7 @@ class ServedConnection:
             self._woken.recv(1 << 10)
         with self.changed:
             self._write()
+            self.changed.notify_all()
             data = b""
             while self.reads and not self.is_closed:
                 try:

@@ -131,6 +131,34 @@ struct RetryDecisionTests {
         }
     }
 
+    @Test func `a server that breaks the rules of HTTP/2 is asked again in HTTP/1`() {
+        for started in [true, false] {
+            let ending = RetryDecision.Ending(
+                .upstreamHTTP2(.badFrameLength), responseStarted: started)
+            #expect(ending == .protocolFailed(responseStarted: started))
+        }
+        var policy = RetryDecision(
+            isIdempotent: true, wasReused: false, content: .none, reasons: [])
+        #expect(policy.reason(after: .protocolFailed(responseStarted: false)) == .connectionDied)
+        #expect(policy.reason(after: .protocolFailed(responseStarted: true)) == nil)
+        policy.isIdempotent = false
+        #expect(policy.reason(after: .protocolFailed(responseStarted: false)) == nil)
+    }
+
+    @Test func `what the server has not processed is sent again, whatever it is`() {
+        let ending = RetryDecision.Ending(
+            .server(.upstreamNotProcessed), responseStarted: false)
+        #expect(ending == .notProcessed)
+        var policy = RetryDecision(
+            isIdempotent: false, wasReused: false, content: .ended(isKept: true), reasons: [])
+        #expect(policy.reason(after: .notProcessed) == .notProcessed)
+        policy.content = .partlySent
+        #expect(policy.reason(after: .notProcessed) == nil)
+        policy.content = .none
+        policy.reasons.insert(.notProcessed)
+        #expect(policy.reason(after: .notProcessed) == nil)
+    }
+
     @Test func `a reload is an ending of its own`() {
         let ending = RetryDecision.Ending(.gateway(.superseded), responseStarted: false)
         #expect(ending == .superseded)

@@ -3,6 +3,8 @@ enum RetryReason: Int, CaseIterable {
     /// The connection had carried requests before and ended before a byte of the response: the
     /// server closed it just as it was used (RFC 9112 §9.3.1).
     case connectionDied
+    /// The server has refused the request's stream without processing it (RFC 9113 §8.7).
+    case notProcessed
     /// A reload gave the origin another policy while the exchange waited for a connection to it.
     case superseded
     /// The response to the conditional request cannot be used, for instance a 304 for a stored
@@ -35,6 +37,10 @@ struct RetryDecision {
     enum Ending: Equatable, CaseIterable {
         /// The connection ended before the response was complete.
         case connectionDied(responseStarted: Bool)
+        /// The server broke the rules of HTTP/2, so that HTTP/1 is spoken with it next.
+        case protocolFailed(responseStarted: Bool)
+        /// The server has said that it did nothing with the request.
+        case notProcessed
         /// The origin got another policy before there was a connection.
         case superseded
         /// The origin's response says nothing about the stored response.
@@ -45,7 +51,8 @@ struct RetryDecision {
         static var allCases: [Ending] {
             [
                 .connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
-                .superseded, .validationFailed, .storedBodyUnreadable,
+                .protocolFailed(responseStarted: false), .protocolFailed(responseStarted: true),
+                .notProcessed, .superseded, .validationFailed, .storedBodyUnreadable,
             ]
         }
     }
@@ -86,6 +93,10 @@ struct RetryDecision {
         case .connectionDied(let responseStarted):
             guard wasReused, !responseStarted, isIdempotent else { return nil }
             reason = .connectionDied
+        case .protocolFailed(let responseStarted):
+            guard !responseStarted, isIdempotent else { return nil }
+            reason = .connectionDied
+        case .notProcessed: reason = .notProcessed
         case .superseded: return .superseded
         case .validationFailed: reason = .validationFailed
         case .storedBodyUnreadable: reason = .storedBodyUnreadable

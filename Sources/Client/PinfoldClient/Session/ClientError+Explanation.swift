@@ -39,6 +39,7 @@ extension ClientError {
         case .name(.cancelled): "the runtime was closed"
         case .server(.eventStreamTimeout):
             "the server sent nothing on its event stream for too long"
+        case .server(.upstreamHTTP2NotSpoken): "the server does not speak HTTP/2"
         case .trust: "the server is not trusted"
         case .tls(.clientCertificateRequired):
             "the server requires a client certificate, and the session has none for its host"

@@ -170,6 +170,7 @@ extension HTTP2UpstreamConnection {
             http.interimHead(ref)
             return stream.interimHead(head)
         }
+        if case .length(let count) = framing { stream.contentLeft = count }
         guard expect(framing, of: stream, endsStream: endsStream) else {
             return stream.failed(.response(.truncatedBody))
         }

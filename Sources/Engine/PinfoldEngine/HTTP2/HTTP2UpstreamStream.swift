@@ -49,6 +49,11 @@ final class HTTP2UpstreamStream: UpstreamStream {
     private var isDelivering = false
     /// Content that it has not accepted yet.
     private var inbox = FIFO<Buffer>()
+    /// How much of what Content-Length says has not arrived yet, in bytes; `nil` if it says nothing.
+    var contentLeft: UInt64?
+    /// The last byte that Content-Length announces, until the stream ends: the server may yet send
+    /// more, and what is complete cannot be taken back (RFC 9113 §8.1.1).
+    private var lastByte: UInt8?
     private(set) var isEventStream = false
 
     init(_ connection: HTTP2UpstreamConnection, _ consumer: any UpstreamConsumer) {
@@ -186,20 +191,29 @@ final class HTTP2UpstreamStream: UpstreamStream {
     func arrived(_ bytes: UnsafeRawBufferPointer, in input: Buffer, endsStream: Bool) {
         guard consumer != nil, let ref else { return connection.consumed(bytes.count, ref) }
         awaitServer()
-        if isPaused || isDelivering || !inbox.isEmpty {
-            keep(bytes)
-            connection.http.setAside(ref, bytes.count)
-            if endsStream { response = .ended(nil) }
-            return
+        var content = bytes
+        if let left = contentLeft {
+            contentLeft = left - UInt64(bytes.count)
+            if left == bytes.count, !endsStream, let last = bytes.last {
+                lastByte = last
+                content = UnsafeRawBufferPointer(rebasing: bytes.dropLast())
+            }
         }
-        if !bytes.isEmpty { pass(bytes, owner: input, isLast: endsStream && endIsSent) }
+        if isPaused || isDelivering || !inbox.isEmpty {
+            keep(content)
+            connection.http.setAside(ref, content.count)
+        } else if !content.isEmpty {
+            pass(content, owner: input, isLast: endsStream && endIsSent && lastByte == nil)
+        }
         if endsStream { responseEnded(trailers: nil) }
     }
 
     /// Takes note of the end of a response that may have trailers.
     func responseEnded(trailers: TrailerSection?) {
         response = .ended(trailers)
-        guard consumer != nil, !isPaused, !isDelivering, inbox.isEmpty else { return }
+        if var last = lastByte.take() { withUnsafeBytes(of: &last) { keep($0) } }
+        guard consumer != nil, !isPaused, !isDelivering else { return }
+        guard inbox.isEmpty else { return deliver() }
         endIsSent ? conclude() : requestFollows()
     }
 

@@ -38,7 +38,9 @@ extension HTTP2Connection {
                 return skipped(header.length, bytes, event)
             }
         case .ignore:
-            spend(.lateFrame, now: now)
+            // A server sends on until it learns that a client has reset the stream.
+            spend(.lateFrame, role == .client ? 1 : Abuse.lateFrame.cost, now: now)
+            if role == .client { budget.moved(length) }
             passOver(length)
             return skip(header.length, bytes)
         case .resetStream(let code):

@@ -7,9 +7,10 @@ extension HTTP2UpstreamConnection {
     func drive() {
         guard !isDriving, isOpen else { return }
         isDriving = true
+        controlIsFull = false
         budget.renew(environment.loop)
         while isOpen, !budget.isSpent {
-            guard takeFrame() || readInput() else { break }
+            guard takeFrame() || !controlIsFull && readInput() else { break }
         }
         isDriving = false
         guard isOpen else { return }
@@ -29,8 +30,10 @@ extension HTTP2UpstreamConnection {
         switch received.event {
         case .needMore: return received.consumed > 0
         case .controlIsFull:
+            // A server that does not read is not read from.
             send()
-            return isOpen && http.control.isEmpty
+            controlIsFull = isOpen && http.hasControl
+            return isOpen && !controlIsFull
         case .nothing: break
         case .headers(let ref, let block, let endsStream):
             takeHead(of: ref, fields(block, in: bytes), endsStream: endsStream)

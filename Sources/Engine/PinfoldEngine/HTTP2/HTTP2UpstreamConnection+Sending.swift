@@ -60,10 +60,7 @@ extension HTTP2UpstreamConnection {
             environment.loop.requeue(self)
             return false
         case .failed:
-            output.discard()
-            // What the server has said before it closed comes first.
-            inputReadiness = .ready
-            environment.loop.requeue(self)
+            failedWriting()
             return false
         }
     }
@@ -79,8 +76,13 @@ extension HTTP2UpstreamConnection {
     }
 
     private func queue(_ count: Int, in buffer: Buffer) {
-        environment.metrics.add(.upstreamBytesSent, UInt64(count))
+        noteQueued(count)
         output.appendWritten(count, to: buffer)
+    }
+
+    private func noteQueued(_ bytes: Int) {
+        queuedBytes += UInt64(bytes)
+        environment.metrics.add(.upstreamBytesSent, UInt64(bytes))
     }
 
     /// Queues the connection's own frames.
@@ -175,7 +177,7 @@ extension HTTP2UpstreamConnection {
         }
         queue(FrameHeader.bytes, in: buffer)
         if count > 0 {
-            environment.metrics.add(.upstreamBytesSent, UInt64(count))
+            noteQueued(count)
             stream.content.move(count, to: &output)
         }
         stream.contentMoved()
@@ -203,8 +205,8 @@ extension HTTP2UpstreamConnection {
         let count = min(all, http.sendable(ref), Self.frameBytes)
         guard count > 0 else { return false }
         let ends = count == all && stream.isEnding && stream.trailers == nil
-        if ends { stream.endIsSent = true }
         sendData(count, of: stream, endsStream: ends)
+        if ends { stream.endIsSent = true }
         return true
     }
 
@@ -212,13 +214,13 @@ extension HTTP2UpstreamConnection {
     private func endIfComplete(_ stream: HTTP2UpstreamStream) {
         guard stream.isEnding, !stream.endIsSent, stream.content.isEmpty, let ref = stream.ref
         else { return }
-        stream.endIsSent = true
         if let trailers = stream.trailers {
             sendTrailers(trailers, of: ref)
-            stream.contentMoved()
         } else {
             sendData(0, of: stream, endsStream: true)
         }
+        stream.endIsSent = true
+        stream.contentMoved()
     }
 
     /// Sends frames of streams in turn as far as there is room.

@@ -55,6 +55,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
 
     var inputReadiness = InputReadiness.ready
     var isDriving = false
+    /// Whether answers to the server must be written before more is read.
+    var controlIsFull = false
     var isSending = false
     /// Whether `send` will be called at the end of the turn.
     var willSend = false
@@ -80,6 +82,13 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     private var idleEnd = Int64.max
     /// When it is looked after next, in the loop's milliseconds.
     private var nextLook = Int64.max
+    /// How much has been queued so far, in bytes.
+    var queuedBytes: UInt64 = 0
+    /// Requests that were given up, less those that were answered.
+    private var cancels = 0
+    private static let greatestCancels = 50
+    /// Nothing can be written any more.
+    private var writingFailed = false
     /// The server's certificate, once it has been requested.
     private var knownCertificate: ServerCertificate?
 
@@ -187,17 +196,25 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         } else {
             reservedStreams -= 1
         }
-        if answered { hasCarriedRequest = true }
+        if answered {
+            hasCarriedRequest = true
+            cancels = max(0, cancels - 1)
+        }
         sendSoon()
         guard !willTellPool else { return }
         willTellPool = true
         // Later, because the pool may be handing out this connection's streams right now.
         environment.loop.afterTurn { [self] in
             willTellPool = false
+            if phase == .open, cancels >= Self.greatestCancels { pool.withdraw(self) }
             if phase == .open, !http.isEnding { return pool.streamEnded(self) }
             if openStreams == 0 { close() }
         }
     }
+
+    /// A consumer has given up a request. A server may end a connection on which that happens much:
+    /// others shall not suffer for one of them.
+    func cancelled() { cancels += 1 }
 
     /// Content has been taken, or will not be.
     func consumed(_ count: Int, _ ref: StreamRef?) {
@@ -225,11 +242,21 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         guard isOpen else { return }
         if !output.isEmpty { send() }
         drive()
+        if writingFailed { fail(.server(.upstreamClosed)) }
+    }
+
+    /// The server does not read any more. What it has said before it closed comes first.
+    func failedWriting() {
+        writingFailed = true
+        output.discard()
+        inputReadiness = .ready
+        environment.loop.requeue(self)
+        retire()
     }
 
     /// Looks after the connection at this time, or earlier.
     func look(at time: Int64) {
-        guard time < nextLook else { return }
+        guard time < nextLook, isOpen else { return }
         nextLook = time
         environment.loop.setDeadline(self, after: max(1, time - environment.loop.now))
     }
@@ -242,7 +269,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         let taken = progress.look(Sockets.delivery(transport.descriptor), at: now)
         if let taken { http.heardOf(now: taken) }
         guard let next = http.check(now: now) else { return failed(.unanswered) }
-        if let time = output.isEmpty ? now : taken { idleTime.note(at: time) }
+        let isSending = !output.isEmpty || unsentBytes > 0
+        if let time = isSending ? taken : now { idleTime.note(at: time) }
         if idleTime.remaining(of: origin.timeouts.bodyMilliseconds, at: now) == nil {
             return fail(.server(.upstreamSendTimeout))
         }
@@ -264,8 +292,15 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         for index in streams.indices {
             guard isOpen, index < streams.count, let stream = streams[index], now >= stream.due
             else { continue }
-            stream.timedOut()
+            let accepted = queuedBytes - UInt64(output.pendingBytes + unsentBytes)
+            // What the server has not accepted yet is the connection's affair.
+            stream.isBeingSent(accepted: accepted) ? stream.postpone() : stream.timedOut()
         }
+    }
+
+    /// How much of what was written the server has not accepted yet, in bytes.
+    private var unsentBytes: Int {
+        min(Sockets.unsentBytes(transport.descriptor) ?? 0, Int(queuedBytes) - output.pendingBytes)
     }
 
     // MARK: The end
@@ -276,7 +311,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         let failed = streams.compactMap { $0 }
         streams = []
         close()
-        for stream in failed { stream.failed(fault) }
+        for stream in failed { stream.lostConnection(fault) }
     }
 
     /// The server has broken the protocol, or does not answer.

@@ -36,7 +36,11 @@ final class HTTP2UpstreamStream: UpstreamStream {
     var trailers: TrailerSection?
     /// Whether nothing more will be queued.
     var isEnding = false
-    var endIsSent = false
+    var endIsSent = false {
+        didSet { if endIsSent { endPosition = connection.queuedBytes } }
+    }
+    /// Where in the connection's output its request ends.
+    private var endPosition: UInt64 = 0
 
     // The response.
     private var response = Response.none
@@ -132,7 +136,8 @@ final class HTTP2UpstreamStream: UpstreamStream {
     }
 
     func send(_ bytes: UnsafeRawBufferPointer, owner: Buffer) {
-        guard ref != nil, consumer != nil else { return }
+        // The server may have said that it does not want the rest.
+        guard ref != nil, consumer != nil, !endIsSent else { return }
         if !content.appendCopy(bytes) { content.append(bytes, owner: owner) }
     }
 
@@ -145,7 +150,8 @@ final class HTTP2UpstreamStream: UpstreamStream {
     func flush() -> Bool {
         let isDone = connection.send(of: self)
         awaitServer()
-        if isDone, endIsSent, case .ended = response { concludeLater() }
+        // Later, because the consumer has just sent the end of its request.
+        if isComplete { loop.afterTurn { [self] in concludeIfComplete() } }
         return isDone
     }
 
@@ -155,8 +161,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// Everything that was queued has been taken by the connection.
     func wasDrained() {
         awaitServer()
-        if endIsSent, case .ended = response { return conclude() }
-        consumer?.upstreamDrained()
+        isComplete ? conclude() : consumer?.upstreamDrained()
     }
 
     // MARK: The response
@@ -211,6 +216,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// Takes note of the end of a response that may have trailers.
     func responseEnded(trailers: TrailerSection?) {
         response = .ended(trailers)
+        awaitServer()
         if var last = lastByte.take() { withUnsafeBytes(of: &last) { keep($0) } }
         guard consumer != nil, !isPaused, !isDelivering else { return }
         guard inbox.isEmpty else { return deliver() }
@@ -221,7 +227,6 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// or the server does not want the rest.
     private func requestFollows() {
         flushHead()
-        awaitServer()
     }
 
     private func pass(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) {
@@ -230,6 +235,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
         if !consumer.upstreamBody(bytes, owner: owner, isLast: isLast), !isLast {
             // The client is the slow side; its own deadline applies.
             isPaused = true
+            awaitServer()
         }
         connection.consumed(bytes.count, ref)
     }
@@ -282,8 +288,25 @@ final class HTTP2UpstreamStream: UpstreamStream {
         consumer.upstreamEnded(trailers: trailers)
     }
 
-    /// The same at the end of the turn, because the consumer has just sent the end of its request.
-    private func concludeLater() { loop.afterTurn { [self] in conclude() } }
+    /// Whether nothing is left to be done: neither of the request, nor of the response.
+    private var isComplete: Bool {
+        guard case .ended = response, endIsSent, consumer != nil else { return false }
+        return !isPaused && !isDelivering && inbox.isEmpty
+    }
+
+    private func concludeIfComplete() { if isComplete { conclude() } }
+
+    /// The server takes nothing more. If it has sent the whole response, that is delivered.
+    private func serverIsGone(_ fault: @autoclosure () -> ExchangeError) {
+        guard case .ended = response else { return failed(fault()) }
+        // It does not want the rest of the request (RFC 9113 §8.1).
+        endIsSent = true
+        content.discard()
+        concludeIfComplete()
+    }
+
+    /// The connection has ended.
+    func lostConnection(_ fault: ExchangeError) { serverIsGone(fault) }
 
     private func release(answered: Bool = false) {
         consumer = nil
@@ -295,15 +318,8 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     /// The server has reset the stream.
     func resetByServer(_ code: ErrorCode) {
-        if case .ended = response {
-            // It does not want the rest of the request (RFC 9113 §8.1).
-            endIsSent = true
-            content.discard()
-            guard !isPaused, !isDelivering, inbox.isEmpty else { return }
-            return conclude()
-        }
-        let isUntouched = code == .refusedStream || code == .http11Required
-        failed(isUntouched && !hasBegun ? .server(.upstreamNotProcessed) : .upstreamStreamReset(code))
+        let isUntouched = (code == .refusedStream || code == .http11Required) && !hasBegun
+        serverIsGone(isUntouched ? .server(.upstreamNotProcessed) : .upstreamStreamReset(code))
     }
 
     func failed(_ fault: ExchangeError) {
@@ -317,7 +333,10 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     func cancel() {
         guard consumer != nil else { return }
-        if let ref { connection.http.reset(ref, .cancel) }
+        if let ref {
+            connection.http.reset(ref, .cancel)
+            connection.cancelled()
+        }
         release()
     }
 
@@ -356,6 +375,18 @@ final class HTTP2UpstreamStream: UpstreamStream {
         due = loop.now + milliseconds
         connection.look(at: due)
     }
+
+    /// Whether the server has not accepted all that was sent, though its windows allow it.
+    /// - Parameter accepted: how much of the connection's output it has accepted.
+    func isBeingSent(accepted: UInt64) -> Bool {
+        guard let ref else { return false }
+        if !content.isEmpty { return connection.http.sendable(ref) > 0 }
+        guard case .none = response else { return false }
+        return endIsSent && endPosition > accepted
+    }
+
+    /// Its time begins now.
+    func postpone() { awaitServer() }
 
     /// The server has taken too long.
     func timedOut() {

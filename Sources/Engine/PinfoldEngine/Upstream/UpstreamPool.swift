@@ -297,7 +297,11 @@ final class UpstreamPool: UpstreamSource {
             isGiven = true
             consumer.upstreamReady(connection.open(for: consumer))
         }
-        if isGiven || !connection.isIdle { return connection.isShared ? share(connection) : () }
+        if isGiven || !connection.isIdle {
+            guard connection.isShared else { return }
+            leaveQueueIfNobodyWaits(origin)
+            return share(connection)
+        }
         leaveQueueIfNobodyWaits(origin)
         // The remaining waiters need a connection that has not carried a request, or wait at
         // another origin or in another environment. Then this connection makes room.
@@ -349,6 +353,7 @@ final class UpstreamPool: UpstreamSource {
         let origin = connection.origin
         idleOrder.closed(IdlePooledConnection(connection: connection))
         if !connection.hasCarriedRequest { isNoLongerUnused(connection) }
+        if connection.isShared { origin.shared.removeAll { $0 === connection } }
         origin.open -= 1
         open -= 1
         environment.metrics.adjust(.open, host: origin.route, by: -1)

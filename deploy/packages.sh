@@ -35,9 +35,12 @@ test_packages=(
     binutils
     chromium
     git
+    h2o
+    haproxy
     json-schema-test-suite
     libnss3-tools
     nghttp2-client
+    nghttp2-proxy
     nginx
     node-undici
     procps
@@ -101,7 +104,7 @@ install_without_starting() {
 
 # require_packages PACKAGE...: installs the packages that are missing, and leaves their services off.
 require_packages() {
-    local package missing=()
+    local package service missing=()
     for package in "$@"; do
         installed "$package" || missing+=("$package")
     done
@@ -116,9 +119,10 @@ require_packages() {
     for package in "${missing[@]}"; do
         # Do not start these when the machine boots either.
         case "$package" in
-            haproxy | nginx | prometheus | squid-openssl | trafficserver)
+            h2o | haproxy | nghttp2-proxy | nginx | prometheus | squid-openssl | trafficserver)
                 if [ -d /run/systemd/system ]; then
-                    as_root systemctl disable --quiet "${package%-openssl}" >&2 || true
+                    service=${package%-openssl}
+                    as_root systemctl disable --quiet "${service/#nghttp2-proxy/nghttpx}" >&2 || true
                 fi
                 ;;
         esac

@@ -16,6 +16,7 @@ import pytest
 from support import pki as certificates
 from support.dns import NameServer
 from support.gateway import BINARY, Gateway, merged, raise_descriptor_limit
+from support.http2origin import HTTP2Origin
 from support.interception import InterceptionAuthority
 from support.origin import HTTPOrigin, Origin, serving
 from support.programs import Toolchains
@@ -255,6 +256,14 @@ def scripted_origin() -> Iterator[Callable[..., Origin]]:
             return stack.enter_context(serving(Origin(script, **options)))
 
         yield make
+
+
+@pytest.fixture
+def http2_origin() -> Iterator[Callable[..., HTTP2Origin]]:
+    """http2_origin(handler, **options): an origin that speaks HTTP/2 and answers by stream."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *handler, **options: stack.enter_context(
+            serving(HTTP2Origin(*handler, **options)))
 
 
 @pytest.fixture

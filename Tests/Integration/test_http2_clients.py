@@ -9,9 +9,12 @@ import subprocess
 
 import httpx
 import pytest
+from support.chromium import Chromium
 from support.origin import reply
 from support.programs import Settings, answer
 from support.secure import NAME, client_context, curl, forward, reverse, tls_of
+from support.wait import until
+from test_interception_browser import part
 
 LARGE = os.urandom(1_500_000)
 
@@ -147,3 +150,16 @@ def test_nghttp_speaks_it(running, pki):
     assert done.returncode == 0
     assert done.stdout.count(b":status: 200") == 3
     assert b"GOAWAY" not in done.stdout.split(b"send GOAWAY")[0]
+
+
+def test_a_browser_speaks_it(gateway, origin, leaf, pki, workspace):
+    """A page with fifty parts comes in streams of one connection, or of two."""
+    there = origin(lambda seen: part(seen.target))
+    running = gateway({"listeners": [reverse(tls_of(leaf), there.url().rstrip("/"))]})
+    browser = Chromium(workspace, "direct://", [pki.root.pem_file])
+    shown = browser.shows(f"https://{NAME}:{running.listeners['route'][1]}/")
+    assert '<p id="seen">20 20 10</p>' in shown
+    assert len({seen.target for seen in there.requests}) == 51
+    until(lambda: len(running.access_lines()) >= 51, "all are in the access log")
+    assert versions(running, 51) == {"HTTP/2.0"}
+    assert running.metric("pinfold_client_tls_handshakes_total") <= 2

@@ -164,10 +164,13 @@ class Toolchains:
                       "-Djavax.net.ssl.trustStorePassword=changeit"]
         return [*words, "-cp", str(classes), "Client"], settings.environment
 
+    def go_program(self, name: str, source: Path) -> Path:
+        return self._built(name, "go", "build", "-o", "{}", str(source),
+                           GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off",
+                           GOTOOLCHAIN="local")
+
     def go(self, settings: Settings) -> tuple[list[str], dict[str, str]]:
-        program = self._built("go-client", "go", "build", "-o", "{}", str(SOURCES / "client.go"),
-                              GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off",
-                              GOTOOLCHAIN="local")
+        program = self.go_program("go-client", SOURCES / "client.go")
         env = settings.environment
         if settings.authority:
             env["SSL_CERT_FILE"] = str(settings.authority)

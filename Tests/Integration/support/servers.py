@@ -13,7 +13,7 @@ from .wait import until
 from .wire import Address, Wire
 
 
-def _accepts(address: Address) -> bool:
+def accepts(address: Address) -> bool:
     try:
         Wire(address, timeout=2).close()
     except OSError:
@@ -38,7 +38,7 @@ class Server:
     def _running(self) -> bool:
         if self.process.poll() is not None:
             raise AssertionError((self.folder / "server.log").read_text())
-        return _accepts(self.address)
+        return accepts(self.address)
 
     @property
     def authority(self) -> str:

@@ -182,8 +182,8 @@ struct CounterFamily: Sendable {
                 Series("reason=\"stored_body_unreadable\"", .retriesStoredBodyUnreadable),
             ]),
         CounterFamily(
-            "pinfold_upstream_http2_fallbacks",
-            "Servers that broke the rules of HTTP/2, or asked for HTTP/1.1, and get HTTP/1.1 for a while.",
+            "pinfold_upstream_protocol_fallbacks",
+            "Servers that are spoken to in HTTP/1.1 for a while, as HTTP/2 failed with them.",
             .http2Fallbacks),
         CounterFamily(
             "pinfold_upstream_received_bytes", unit: "bytes", "Bytes received from upstreams.",

@@ -26,8 +26,8 @@ def run(*arguments: str) -> tuple[int, str]:
     ("Connection: close", "the client manages the connection"),
     ("keep-alive: timeout=5", "the client manages the connection"),
     ("Proxy-Connection: close", "the client manages the connection"),
-    ("Upgrade: h2c", "the client speaks HTTP/1.1 only"),
-    ("HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA", "the client speaks HTTP/1.1 only"),
+    ("Upgrade: h2c", "the client opens WebSockets by itself"),
+    ("HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA", "the client agrees on HTTP/2 over TLS"),
     ("Proxy-Authorization: Basic eDp5", "credentials for the proxy belong in the URL of --proxy"),
 ])
 def test_a_field_that_would_not_be_sent_is_refused(field: str, reason: str) -> None:

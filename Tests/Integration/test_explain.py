@@ -218,8 +218,8 @@ def test_wrong_arguments_are_errors(arguments, word):
 
 
 TYPES = {"url": str, "verdict": str, "client": dict, "entry": dict, "label": str, "pinsets": list,
-         "certificateTransparency": dict, "destination": dict, "addresses": list, "ways": list, "cache": dict,
-         "server": dict}
+         "certificateTransparency": dict, "http2": str, "destination": dict, "addresses": list,
+         "ways": list, "cache": dict, "server": dict}
 
 
 def test_the_members_are_those_that_the_page_lists(tmp_path):

@@ -68,7 +68,7 @@ def test_at_level_trace_a_handshake_is_logged(gateway, scripted_origin, pki):
     assert running.get(f"http://{HOST}:{there.port}/").status == 200
     server = {"host": HOST, "server": f"127.0.0.1:{there.port}"}
     wait_event(running, "connected", **server)
-    wait_event(running, "tls handshake started", **server, sni=HOST, alpn="http/1.1",
+    wait_event(running, "tls handshake started", **server, sni=HOST, alpn="h2,http/1.1",
                min_version="1.2", session="none")
     done = wait_event(
         running, "tls handshake finished", **server, version="1.3", alpn="http/1.1",

@@ -585,10 +585,11 @@ def test_servers_below_the_minimum_version_are_refused(
     assert there.connections == [] or passes
 
 
-def test_alpn_is_http_1_1(gateway, origin, pki):
+@pytest.mark.parametrize("http2", ["auto", "off"])
+def test_alpn_is_what_the_entry_says(gateway, origin, pki, http2):
     chosen = []
     there = origin(lambda seen: reply(), tls=pki.root.issue(HOST).server_context(
-        alpn=("h2", "http/1.1")))
+        alpn=("h2", "http/1.1") if http2 == "off" else ("http/1.1",)))
     original = there._converse
 
     def converse(connection):
@@ -597,8 +598,9 @@ def test_alpn_is_http_1_1(gateway, origin, pki):
 
     there.script = converse
     running = gateway(configuration(
-        "upgrade", there.port, {"tls": {"roots": [str(pki.root.pem_file)]}}, None))
+        "upgrade", there.port, {"tls": {"roots": [str(pki.root.pem_file)]}, "http2": http2}, None))
     assert ask(running, "upgrade", there.port).status == 200
+    # Servers that speak HTTP/2 are asked in it otherwise (test_http2_upstream.py).
     assert chosen == ["http/1.1"]
 
 

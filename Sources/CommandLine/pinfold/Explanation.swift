@@ -62,7 +62,7 @@ struct Explanation {
                 "certificate transparency: \(policy.minimum) of "
                     + Self.count(policy.countingLogs.count, "log"))
         }
-        if let http2 = route.http2 { lines.append("http2: \(Self.text(http2))") }
+        lines.append("http2: \(Self.text(route.http2))")
         lines.append("destination: \(route.destination.text)")
         for one in route.addresses {
             lines.append("address: \(one.address): \(one.refusal.map(Self.text) ?? "allowed")")
@@ -223,7 +223,7 @@ struct Explanation {
                 object.add("logs", policy.countingLogs.count)
                 return object
             })
-        if let http2 = route.http2 { object.add("http2", http2.rawValue) }
+        object.add("http2", route.http2.rawValue)
         object.add("destination", Self.json(route.destination))
         object.add("addresses", route.addresses.map(Self.json))
         if !route.judgements.isEmpty {

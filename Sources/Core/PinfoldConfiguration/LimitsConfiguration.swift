@@ -16,6 +16,8 @@ package struct LimitsConfiguration: Sendable, Equatable {
     package var bufferBytes = 64 << 20
     /// Requests that a client may have under way at the same time on one connection with HTTP/2.
     package var streams = 100
+    /// Requests in progress on one connection with HTTP/2 to a server.
+    package var upstreamStreams = 100
     /// How many requests in a row a client may have cancelled, or made us cancel, on one connection
     /// with HTTP/2, and how much of anything else that costs as much and brings nothing.
     package var resets = 100

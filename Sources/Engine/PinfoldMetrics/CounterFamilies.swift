@@ -176,10 +176,15 @@ struct CounterFamily: Sendable {
             "Requests sent again, by reason.",
             [
                 Series("reason=\"connection_died\"", .retriesConnectionDied),
+                Series("reason=\"not_processed\"", .retriesNotProcessed),
                 Series("reason=\"superseded\"", .retriesSuperseded),
                 Series("reason=\"validation_failed\"", .retriesValidationFailed),
                 Series("reason=\"stored_body_unreadable\"", .retriesStoredBodyUnreadable),
             ]),
+        CounterFamily(
+            "pinfold_upstream_protocol_fallbacks",
+            "Servers that are spoken to in HTTP/1.1 for a while, as HTTP/2 failed with them.",
+            .http2Fallbacks),
         CounterFamily(
             "pinfold_upstream_received_bytes", unit: "bytes", "Bytes received from upstreams.",
             .upstreamBytesReceived),

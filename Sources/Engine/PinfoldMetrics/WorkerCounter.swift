@@ -81,11 +81,14 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case poolWaitRefusals
     // Requests sent again, by reason.
     case retriesConnectionDied
+    case retriesNotProcessed
     case retriesSuperseded
     case retriesValidationFailed
     case retriesStoredBodyUnreadable
     /// Bugs in the program: an exchange made an illegal state transition.
     case illegalTransitions
+    /// HTTP/1.1 is spoken for a while with a server that cannot be spoken to in HTTP/2.
+    case http2Fallbacks
     case upstreamBytesReceived
     case upstreamBytesSent
 

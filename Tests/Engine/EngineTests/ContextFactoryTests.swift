@@ -28,7 +28,7 @@ struct ContextFactoryTests {
         arguments: [
             (.auto, ["h2", "http/1.1"]), (.require, ["h2"]), (.off, ["http/1.1"]),
         ] as [(ServerHTTP2, [String])])
-    func `servers are offered what their entry says, as far as it is spoken with them`(
+    func `servers are offered what their entry says`(
         _ http2: ServerHTTP2, _ names: [String]
     ) throws {
         var factory = ContextFactory(
@@ -36,7 +36,7 @@ struct ContextFactoryTests {
         factory.preparesTLS = false
         let context = try factory.make(UpstreamTLS(), pinsets: [], http2)
         let offered = context.settings.applicationProtocols
-        #expect(offered == (HTTP2Support.towardsServers ? names : ["http/1.1"]))
+        #expect(offered == names)
     }
 
     @Test func `shares anchors with no context that also trusts others`() throws {

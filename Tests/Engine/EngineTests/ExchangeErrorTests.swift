@@ -50,7 +50,10 @@ enum EveryExchangeError {
         case .proxy: .response(.malformedStatusLine)
         case .response: .upstreamReset(.connectionReset)
         case .upstreamReset: .upstreamUnanswered(nil)
-        case .upstreamUnanswered: .unconfirmed(.connectTimeout)
+        case .upstreamUnanswered: .upstreamMalformed("the response has no :status")
+        case .upstreamMalformed: .upstreamStreamReset(.internalError)
+        case .upstreamStreamReset: .upstreamHTTP2(.badFrameLength)
+        case .upstreamHTTP2: .unconfirmed(.connectTimeout)
         case .unconfirmed:
             .transformation(
                 TransformationError(
@@ -271,6 +274,23 @@ struct ExchangeFaultTests {
                 "connection_read_timeout"
             ),
             (.server(.tooManyInterim), 502, "too-many-interim", "http_protocol_error"),
+            (
+                .upstreamMalformed("the response has no :status"), 502, "upstream-malformed",
+                "http_protocol_error"
+            ),
+            (
+                .upstreamStreamReset(.cancel), 502, "upstream-stream-reset",
+                "connection_terminated"
+            ),
+            (
+                .server(.upstreamNotProcessed), 502, "upstream-not-processed",
+                "connection_terminated"
+            ),
+            (.upstreamHTTP2(.badFrameLength), 502, "upstream-http2-error", "http_protocol_error"),
+            (
+                .server(.upstreamHTTP2NotSpoken), 502, "upstream-http2-not-spoken",
+                "http_protocol_error"
+            ),
             (.gateway(.superseded), 502, "superseded", "proxy_internal_response"),
             (.server(.upstreamSpokeUnasked), 502, "upstream-spoke-unasked", "http_protocol_error"),
             (.server(.eventStreamTimeout), 504, "event-stream-timeout", "connection_read_timeout"),

@@ -19,13 +19,18 @@ private enum Table {
         .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
     ]
 
+    private static let allRetries: RetryReasons = [
+        .connectionDied, .notProcessed, .notProcessed, .notProcessed, .superseded,
+        .validationFailed, .storedBodyUnreadable,
+    ]
+
     /// Every state there can be, but for the reasons of earlier attempts, which are all or none.
     nonisolated(unsafe) static let states: [State] = steps.flatMap { step in
         contents.flatMap { content in
             [true, false].flatMap { hasClient in
                 [true, false].flatMap { isIdempotent in
                     [true, false].flatMap { wasReused in
-                        [RetryReasons(), RetryReasons(rawValue: 15)].map { retries in
+                        [RetryReasons(), allRetries].map { retries in
                             var state = State()
                             state.step = step
                             state.content = content

@@ -9,17 +9,26 @@ struct RetryDecisionTests {
     ]
     private static let endings = RetryDecision.Ending.allCases
 
-    /// Every policy there can be: 2 x 2 x 5 x 16.
+    /// Every policy there can be: 2 x 2 x 5 x 32.
     private static let all: [RetryDecision] = [true, false].flatMap { isIdempotent in
         [true, false].flatMap { wasReused in
             contents.flatMap { content in
                 (0..<(1 << RetryReason.allCases.count)).map {
                     RetryDecision(
                         isIdempotent: isIdempotent, wasReused: wasReused, content: content,
-                        reasons: RetryReasons(rawValue: $0))
+                        reasons: reasons($0))
                 }
             }
         }
+    }
+
+    /// Those whose bits are set, each as often as it may be.
+    private static func reasons(_ bits: Int) -> RetryReasons {
+        var reasons = RetryReasons()
+        for reason in RetryReason.allCases where bits & 1 << reason.rawValue != 0 {
+            while !reasons.contains(reason) { reasons.insert(reason) }
+        }
+        return reasons
     }
 
     private func each(_ body: (RetryDecision, RetryDecision.Ending, RetryReason?) -> Void) {
@@ -64,7 +73,7 @@ struct RetryDecisionTests {
             #expect(!policy.reasons.contains(reason))
             var next = policy
             next.reasons.insert(reason)
-            #expect(next.reasons.contains(reason))
+            #expect(next.reasons.contains(reason) == (reason != .notProcessed))
         }
     }
 
@@ -83,7 +92,7 @@ struct RetryDecisionTests {
                     isOver = false
                 }
             }
-            #expect(sent < RetryReason.allCases.count)
+            #expect(sent < RetryReason.allCases.count + RetryReasons.notProcessedLimit - 1)
         }
     }
 
@@ -129,6 +138,37 @@ struct RetryDecisionTests {
             let ending = RetryDecision.Ending(fault, responseStarted: started)
             #expect(ending == (isDeath ? .connectionDied(responseStarted: started) : nil))
         }
+    }
+
+    @Test func `a server that breaks the rules of HTTP/2 is asked again in HTTP/1`() {
+        for started in [true, false] {
+            let ending = RetryDecision.Ending(
+                .upstreamHTTP2(.badFrameLength), responseStarted: started)
+            #expect(ending == .protocolFailed(responseStarted: started))
+        }
+        var policy = RetryDecision(
+            isIdempotent: true, wasReused: false, content: .none, reasons: [])
+        #expect(policy.reason(after: .protocolFailed(responseStarted: false)) == .connectionDied)
+        #expect(policy.reason(after: .protocolFailed(responseStarted: true)) == nil)
+        policy.isIdempotent = false
+        #expect(policy.reason(after: .protocolFailed(responseStarted: false)) == nil)
+    }
+
+    @Test func `what the server has not processed is sent again, whatever it is`() {
+        let ending = RetryDecision.Ending(
+            .server(.upstreamNotProcessed), responseStarted: false)
+        #expect(ending == .notProcessed)
+        var policy = RetryDecision(
+            isIdempotent: false, wasReused: false, content: .ended(isKept: true), reasons: [])
+        #expect(policy.reason(after: .notProcessed) == .notProcessed)
+        policy.content = .partlySent
+        #expect(policy.reason(after: .notProcessed) == nil)
+        policy.content = .none
+        for _ in 0..<RetryReasons.notProcessedLimit {
+            #expect(policy.reason(after: .notProcessed) == .notProcessed)
+            policy.reasons.insert(.notProcessed)
+        }
+        #expect(policy.reason(after: .notProcessed) == nil)
     }
 
     @Test func `a reload is an ending of its own`() {

@@ -226,14 +226,30 @@ final class ScriptedStream: UpstreamStream {
         world.note("stream fails", started ? 1 : 0, number)
         leave()
         hasFailed = true
-        let fault: ExchangeError
-        switch world.random.below(5) {
-        case 0, 1: fault = .server(.upstreamClosed)
-        case 2: fault = .upstreamReset(.connectionReset)
-        case 3: fault = .server(started ? .upstreamBodyTimeout : .firstByteTimeout)
-        default: fault = .response(.truncatedHead)
-        }
+        let isHTTP2 = world.carriers.servers == .http2 && !asksForUpgrade
+        let fault = isHTTP2 ? faultOfHTTP2(started: started) : faultOfHTTP1(started: started)
         consumer.upstreamFailed(StreamError(fault, responseStarted: started))
+    }
+
+    private func faultOfHTTP1(started: Bool) -> ExchangeError {
+        switch world.random.below(5) {
+        case 0, 1: .server(.upstreamClosed)
+        case 2: .upstreamReset(.connectionReset)
+        case 3: .server(started ? .upstreamBodyTimeout : .firstByteTimeout)
+        default: .response(.truncatedHead)
+        }
+    }
+
+    /// Its stream is reset or malformed, GOAWAY leaves it out, or the connection ends.
+    private func faultOfHTTP2(started: Bool) -> ExchangeError {
+        switch world.random.below(7) {
+        case 0: .server(.upstreamClosed)
+        case 1: .upstreamHTTP2(.badFrameLength)
+        case 2: .server(started ? .upstreamBodyTimeout : .firstByteTimeout)
+        case 3: .upstreamMalformed("the response has no :status")
+        case 4: .upstreamStreamReset(.internalError)
+        default: started ? .upstreamStreamReset(.cancel) : .server(.upstreamNotProcessed)
+        }
     }
 
     private func sendInterim(to consumer: any UpstreamConsumer) {

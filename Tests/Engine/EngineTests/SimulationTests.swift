@@ -32,8 +32,8 @@ struct SimulationTests {
         static let counted: [WorkerCounter] = [
             .cacheMemoryHits, .cacheStores, .cacheStoresAborted, .cacheInvalidations,
             .cacheCollapseWaits, .cacheBackgroundRevalidations, .retriesConnectionDied,
-            .retriesSuperseded, .retriesValidationFailed, .retriesStoredBodyUnreadable,
-            .poolWaitTimeouts, .upgrades, .tunnelsOpened, .cacheDiskHits, .dnsQueries,
+            .retriesNotProcessed, .retriesSuperseded, .retriesValidationFailed,
+            .retriesStoredBodyUnreadable, .poolWaitTimeouts, .upgrades, .tunnelsOpened, .cacheDiskHits, .dnsQueries,
             .dnsCacheHits, .upstreamConnectTimedOut,
         ]
 

@@ -54,7 +54,7 @@ struct DefaultsTests {
         #expect(limits.upstreamPerHost == 256)
         #expect(limits.pending == 1_024)
         #expect(limits.bufferBytes == 67_108_864)
-        #expect(limits.streams == 100 && limits.resets == 100)
+        #expect(limits.streams == 100 && limits.resets == 100 && limits.upstreamStreams == 100)
         #expect(limits.perClient == ClientLimits(connections: 15_000, exchanges: 10_000))
         let timeouts = snapshot.timeouts
         #expect(timeouts.headMilliseconds == 10_000)

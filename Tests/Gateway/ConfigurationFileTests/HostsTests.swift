@@ -40,13 +40,11 @@ struct HostsTests {
         #expect(second.tls.minimum == .tls12)
     }
 
-    @Test func `HTTP/2 is required of servers only once it is spoken with them`() throws {
-        let text = "hosts: [{ match: [a], http2: require }]"
-        guard !HTTP2Support.towardsServers else {
-            #expect(try load(text).hosts.entries[0].http2 == .require)
-            return
-        }
-        #expect(errors(of: text).first?.contains("require is not yet supported") == true)
+    @Test(arguments: [("auto", ServerHTTP2.auto), ("require", .require), ("off", .off)])
+    func `HTTP/2 is spoken with servers as their entry says`(
+        _ text: String, _ http2: ServerHTTP2
+    ) throws {
+        #expect(try load("hosts: [{ match: [a], http2: \(text) }]").hosts.entries[0].http2 == http2)
     }
 
     @Test func `the timeouts of an entry override the general ones`() throws {

@@ -34,6 +34,7 @@ struct AccessLogFormatterTests {
         record.requestBytes = 12
         record.responseBytes = 3456
         record.durationMicroseconds = 789
+        record.upstreamVersion = .http2
         record.upstreamTLS = .tls13
         record.setUpstream(Endpoint(address: .v6(0x2001_0db8_0000_0000, 1), port: 443))
     }
@@ -49,7 +50,8 @@ struct AccessLogFormatterTests {
                 "target":"http://***@h/x?\\"q\\"","version":"HTTP/1.1","status":502,\
                 "duration_us":789,"request_bytes":12,"response_bytes":3456,"cache":"hit_stale",\
                 "forwarded":"vary-miss","not_stored":"no-store",\
-                "upstream":"[2001:db8::1]:443","upstream_tls":"TLSv1.3","reason":"pin_mismatch",\
+                "upstream":"[2001:db8::1]:443","upstream_version":"HTTP/2.0",\
+                "upstream_tls":"TLSv1.3","reason":"pin_mismatch",\
                 "user_agent":"curl/8","referer":"http://r/"}
 
                 """)

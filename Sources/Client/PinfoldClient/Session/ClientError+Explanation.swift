@@ -13,7 +13,9 @@ extension ClientError {
         case .proxy(.unreachable(let inner)):
             "\(meaning(of: fault.reason)): \(explanation(of: inner))"
         // These describe what the exchange has met, in terms of HTTP and of the system.
-        case .request, .fields, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
+        case .request, .fields, .response, .connectFailed, .upstreamReset, .proxy,
+            .upstreamMalformed, .upstreamStreamReset, .upstreamHTTP2:
+            fault.explanation
         case .upstreamUnanswered(let error):
             (error.map { ExchangeError.upstreamReset($0).explanation } ?? meaning(of: fault.reason))
                 + "; if it speaks TLS on this port, expected an https URL"
@@ -37,6 +39,7 @@ extension ClientError {
         case .name(.cancelled): "the runtime was closed"
         case .server(.eventStreamTimeout):
             "the server sent nothing on its event stream for too long"
+        case .server(.upstreamHTTP2NotSpoken): "the server does not speak HTTP/2"
         case .trust: "the server is not trusted"
         case .tls(.clientCertificateRequired):
             "the server requires a client certificate, and the session has none for its host"

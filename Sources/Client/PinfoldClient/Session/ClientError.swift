@@ -254,10 +254,10 @@ extension ClientError.Reason {
         case .proxy(let fault): self = Self(fault)
         case .connectTimeout, .tlsTimeout: self = .timedOut
         case .upstreamReset, .upstreamUnanswered, .response(.truncatedBody),
-            .response(.truncatedHead):
+            .response(.truncatedHead), .upstreamStreamReset:
             self = .connectionLost
         case .unconfirmed(let cause): self.init(cause)
-        case .response, .transformation: self = .badResponse
+        case .response, .transformation, .upstreamMalformed, .upstreamHTTP2: self = .badResponse
         }
     }
 
@@ -293,8 +293,12 @@ extension ClientError.Reason {
         case .connectTimeout, .firstByteTimeout, .upstreamBodyTimeout, .upstreamSendTimeout,
             .eventStreamTimeout:
             self = .timedOut
-        case .upstreamClosed, .upstreamReset, .upstreamSpokeUnasked: self = .connectionLost
-        case .upstreamSpeaksTLS, .tooManyInterim: self = .badResponse
+        case .upstreamClosed, .upstreamReset, .upstreamSpokeUnasked, .upstreamStreamReset,
+            .upstreamNotProcessed:
+            self = .connectionLost
+        case .upstreamSpeaksTLS, .tooManyInterim, .upstreamMalformed, .upstreamHTTP2Error,
+            .upstreamHTTP2NotSpoken:
+            self = .badResponse
         }
     }
 }

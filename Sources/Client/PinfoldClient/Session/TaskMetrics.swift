@@ -1,3 +1,4 @@
+import HTTPCore
 import HTTPTypes
 
 /// How a response relates to the session's cache.
@@ -69,6 +70,9 @@ public struct TaskMetrics: Sendable, Hashable {
         public var total: Duration
         /// Whether the connection had carried other requests before.
         public var reusedConnection: Bool
+        /// The protocol that the server was spoken to in, by its ALPN name: `h2` or `http/1.1`;
+        /// `nil` if there was no connection.
+        public var protocolName: String?
         /// How the response relates to the session's cache.
         public var cache: CacheUse
         /// The address and port of the server, or of the proxy used instead; `nil` if there was no
@@ -93,6 +97,7 @@ public struct TaskMetrics: Sendable, Hashable {
             firstByte = times.firstByte.map { .microseconds($0) }
             total = .microseconds(max(times.total, times.queued + (times.firstByte ?? 0)))
             reusedConnection = times.wasReused
+            protocolName = times.carrier?.protocolName
             cache = times.cache
             server = times.server
             sentBytes = times.sentBytes
@@ -118,5 +123,15 @@ public struct TaskMetrics: Sendable, Hashable {
     /// them.
     public var total: Duration {
         transactions.reduce(.zero) { $0 + $1.total }
+    }
+}
+
+extension HTTPCarrier {
+    /// The name in ALPN (RFC 7301).
+    fileprivate var protocolName: String {
+        switch self {
+        case .http1: "http/1.1"
+        case .http2: "h2"
+        }
     }
 }

@@ -196,6 +196,7 @@ final class Transfer: EventHandler {
     func noteConnection(of exchange: Exchange) {
         note(exchange)
         times.wasReused = exchange.reusesConnection
+        times.carrier = exchange.upstreamCarrier
         guard let made = exchange.connectionTimes else { return }
         (times.lookup, times.connect, times.handshake) = (made.lookup, made.connect, made.handshake)
         times.tunnel = made.tunnel

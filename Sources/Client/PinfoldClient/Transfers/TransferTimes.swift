@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// How long the phases of an exchange took, in microseconds.
 package struct TransferTimes: Sendable, Equatable {
     /// The time in the queue.
@@ -16,6 +18,8 @@ package struct TransferTimes: Sendable, Equatable {
     var total: Int64 = 0
     /// Whether the connection had carried other requests before.
     var wasReused = false
+    /// What the connection carries; `nil` if there was none.
+    var carrier: HTTPCarrier?
     /// How the response relates to the session's cache.
     var cache = CacheUse.none
     var sentBytes: Int64 = 0

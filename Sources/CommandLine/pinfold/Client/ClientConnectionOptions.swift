@@ -121,8 +121,8 @@ struct ClientConnectionOptions: ParsableArguments {
         "connection": "the client manages the connection",
         "keep-alive": "the client manages the connection",
         "proxy-connection": "the client manages the connection",
-        "upgrade": "the client speaks HTTP/1.1 only",
-        "http2-settings": "the client speaks HTTP/1.1 only",
+        "upgrade": "the client opens WebSockets by itself",
+        "http2-settings": "the client agrees on HTTP/2 over TLS",
         "proxy-authorization": "credentials for the proxy belong in the URL of --proxy",
     ]
 

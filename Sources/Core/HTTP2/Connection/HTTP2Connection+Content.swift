@@ -38,7 +38,9 @@ extension HTTP2Connection {
                 return skipped(header.length, bytes, event)
             }
         case .ignore:
-            spend(.lateFrame, now: now)
+            // A server sends on until it learns that a client has reset the stream.
+            spend(.lateFrame, role == .client ? 1 : Abuse.lateFrame.cost, now: now)
+            if role == .client { budget.moved(length) }
             passOver(length)
             return skip(header.length, bytes)
         case .resetStream(let code):
@@ -164,7 +166,19 @@ extension HTTP2Connection {
         if increment > 0, streams[slot].state.isReceiving {
             writeWindowUpdate(streams[slot].id, increment)
         }
-        takeForConnection(count)
+        let aside = min(count, streams[slot].aside)
+        streams[slot].aside &-= aside
+        takeForConnection(count &- aside)
+    }
+
+    /// Content has not been taken, but no other stream shall have to wait for that: from now on it
+    /// counts towards its stream's window alone. What has been set aside is taken first.
+    public mutating func setAside(_ ref: StreamRef, _ count: Int) {
+        guard streams.contains(ref) else { return }
+        let waiting = streams[ref.slot].receiving.waiting &- streams[ref.slot].aside
+        let aside = Int32(truncatingIfNeeded: min(count, Int(waiting)))
+        streams[ref.slot].aside &+= aside
+        takeForConnection(aside)
     }
 
     @inline(__always)
@@ -178,7 +192,9 @@ extension HTTP2Connection {
         let waiting = streams[slot].receiving.waiting
         guard waiting > 0 else { return }
         streams[slot].receiving.waiting = 0
-        takeForConnection(waiting)
+        let aside = streams[slot].aside
+        streams[slot].aside = 0
+        takeForConnection(waiting &- aside)
     }
 
     // MARK: The peer's windows

@@ -154,7 +154,7 @@ extension HTTP2Connection {
             }
             move(slot, to: state)
             return .trailers(ref, block)
-        case .ignore: spend(.discardedFields, now: now)
+        case .ignore: spend(.discardedFields, role == .client ? 2 : Abuse.discardedFields.cost, now: now)
         case .resetStream: faultLater(slot, .frameAfterEnd, now: now)
         case .endConnection: return failedEvent(.frameOnClosedStream)
         case .illegal: return failedEvent(.internalError)
@@ -166,7 +166,7 @@ extension HTTP2Connection {
     private mutating func unknown(_ id: UInt32, _ block: FieldBlock, now: Int64) -> Event {
         switch state(ofUnknown: id) {
         case .resetByUs:
-            spend(.discardedFields, now: now)
+            spend(.discardedFields, role == .client ? 2 : Abuse.discardedFields.cost, now: now)
             return .discarded(block)
         case .idle:
             return failedEvent(id & 1 == 0 || role == .server ? .badStreamID : .frameOnIdleStream)

@@ -3,9 +3,10 @@ import HTTPCore
 // What this side sends, and the lives of streams (RFC 9113 §5).
 extension HTTP2Connection {
     /// A client: how many more streams may be opened now. Until the server's SETTINGS have arrived
-    /// there is one at most.
+    /// there is one at most, and no more are opened while many have ended and not been released.
     public var roomForStreams: Int {
         guard role == .client, !isEnding, nextStream <= UInt32(Int32.max) else { return 0 }
+        guard streams.count < 2 * limits.streams else { return 0 }
         guard hasPeerSettings else { return max(0, 1 - places) }
         return max(0, min(limits.streams, Int(peer.maxConcurrentStreams)) - places)
     }

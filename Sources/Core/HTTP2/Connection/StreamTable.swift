@@ -37,6 +37,8 @@ struct StreamRecord: BitwiseCopyable {
     /// What may be sent; negative after the peer has made the window smaller.
     var sendWindow: Int32
     var receiving: ReceiveWindow
+    /// How much of the content that waits counts towards this window alone, in bytes.
+    var aside: Int32 = 0
     /// The time when it was opened, in milliseconds; only differences mean anything.
     var openedAt: UInt32
     /// Incremental: what it has sent since its turn began, in bytes.

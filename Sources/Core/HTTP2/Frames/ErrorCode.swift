@@ -50,4 +50,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable {
         default: nil
         }
     }
+
+    /// The name, or the number of a code that has none.
+    public var text: String { name.map { "\($0)" } ?? "error code \(rawValue)" }
 }

@@ -16,6 +16,8 @@ struct ErrorReply {
         var addresses: String?
         /// The address of the last attempt; `nil` if there was none.
         var nextHop: Endpoint?
+        /// What the connection to it carries; `nil` if there was none.
+        var carrier: HTTPCarrier?
     }
 
     /// - Parameters:
@@ -56,7 +58,7 @@ struct ErrorReply {
 
                 """.utf8)
         }
-        proxyStatus = Self.proxyStatus(name, fault, reason, explanation, server?.nextHop)
+        proxyStatus = Self.proxyStatus(name, fault, reason, explanation, server)
     }
 
     /// Foreign content on one line, so that it cannot be mistaken for the gateway's own text:
@@ -71,12 +73,16 @@ struct ErrorReply {
 
     private static func proxyStatus(
         _ name: GatewayName, _ fault: ExchangeError, _ reason: ReasonEntry,
-        _ explanation: String, _ nextHop: Endpoint?
+        _ explanation: String, _ server: Server?
     ) -> [UInt8] {
         var parameters = OrderedMap<String, RFC9651BareItem>()
         parameters["error"] = .token(reason.errorType.rawValue)
         // RFC 9209 §2.1.2: as the connection knows it, which is the address.
-        if let nextHop { parameters["next-hop"] = .string("\(nextHop.address)") }
+        if let nextHop = server?.nextHop {
+            parameters["next-hop"] = .string("\(nextHop.address)")
+        }
+        // RFC 9209 §2.1.3: the name in ALPN. HTTP/1.1 is what everybody expects.
+        if server?.carrier == .http2 { parameters["next-protocol"] = .token("h2") }
         if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
             parameters["rcode"] = .string("\(code)")
         }

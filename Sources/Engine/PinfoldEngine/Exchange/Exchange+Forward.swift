@@ -57,7 +57,7 @@ extension Exchange {
             upstream, wasReused: upstream.wasReused,
             sendsGathered: upload.gathered.map { !$0.isKept } ?? false)
         guard goesOn(after: event) else { return }
-        report.connected(to: upstream.endpoint)
+        report.connected(to: upstream.endpoint, over: upstream.carrier)
         debug(
             "connection",
             ["server": "\(upstream.endpoint)", "reused": "\(upstream.wasReused)"])

@@ -90,7 +90,8 @@ extension Exchange {
             ErrorReply.Server(
                 name: $0, addresses: addressText(ofTried: true),
                 nextHop: remarks.failedAttempts == nil
-                    ? report.server : remarks.failedAttempts?.lastTried)
+                    ? report.server : remarks.failedAttempts?.lastTried,
+                carrier: report.serverCarrier)
         }
     }
 

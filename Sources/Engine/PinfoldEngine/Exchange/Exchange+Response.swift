@@ -134,6 +134,8 @@ extension Exchange {
 
     package var mayBeRepeated: Bool { request.isIdempotent }
 
+    package var needsHTTP1: Bool { asksForUpgrade }
+
     package func upstreamHeadWithoutBody() { _ = client?.flush() }
 
     private func clientFraming(

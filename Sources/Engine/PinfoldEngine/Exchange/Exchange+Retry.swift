@@ -29,6 +29,8 @@ extension RetryDecision.Ending {
     init?(_ fault: ExchangeError, responseStarted: Bool) {
         switch fault {
         case .gateway(.superseded): self = .superseded
+        case .server(.upstreamNotProcessed): self = .notProcessed
+        case .upstreamHTTP2: self = .protocolFailed(responseStarted: responseStarted)
         case .server(.upstreamClosed), .upstreamReset, .upstreamUnanswered, .tlsFailed(.truncated),
             .tlsFailed(.transport), .tlsFailed(.unanswered):
             self = .connectionDied(responseStarted: responseStarted)
@@ -42,6 +44,7 @@ extension RetryReason {
     fileprivate var counter: WorkerCounter {
         switch self {
         case .connectionDied: .retriesConnectionDied
+        case .notProcessed: .retriesNotProcessed
         case .superseded: .retriesSuperseded
         case .validationFailed: .retriesValidationFailed
         case .storedBodyUnreadable: .retriesStoredBodyUnreadable
@@ -52,6 +55,7 @@ extension RetryReason {
     fileprivate var token: StaticString {
         switch self {
         case .connectionDied: "connection-died"
+        case .notProcessed: "not-processed"
         case .superseded: "superseded"
         case .validationFailed: "validation-failed"
         case .storedBodyUnreadable: "stored-body-unreadable"

@@ -203,10 +203,11 @@ extension ExchangeError {
         switch self {
         case .connectFailed, .connectTimeout, .server(.upstreamClosed), .upstreamReset,
             .upstreamUnanswered, .server(.firstByteTimeout), .gateway(.poolWaitTimeout),
-            .gateway(.tooManyPending), .tlsTimeout:
+            .gateway(.tooManyPending), .tlsTimeout, .upstreamStreamReset,
+            .server(.upstreamNotProcessed):
             .unreachable
         case .nameNotResolved(let failure): failure == .badName ? nil : .unreachable
-        case .response: .status(502)
+        case .response, .upstreamMalformed, .upstreamHTTP2: .status(502)
         case .transformation(let failure):
             failure.reason == .responseStatusRefused ? .status(status) : nil
         default: nil

@@ -101,6 +101,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
 
     /// Whether the request uses a connection that had carried others before.
     package var reusesConnection: Bool { state.upstream?.wasReused ?? false }
+    /// What the connection to the server carries; `nil` if there is none.
+    package var upstreamCarrier: HTTPCarrier? { state.upstream?.carrier }
 
     /// The stream that carries the request to its server, while there is one.
     @inline(__always)

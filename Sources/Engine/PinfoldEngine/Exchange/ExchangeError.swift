@@ -45,6 +45,12 @@ package enum ExchangeError: Error, Sendable {
     /// A server that was contacted in clear text, and has never responded yet, closed the
     /// connection without a byte, or reset it with this error.
     case upstreamUnanswered(Errno?)
+    /// What the server sent over HTTP/2 breaks this rule.
+    case upstreamMalformed(StaticString)
+    /// The server reset the stream of the request.
+    case upstreamStreamReset(ErrorCode)
+    /// The server broke the rules of HTTP/2 for the whole connection.
+    case upstreamHTTP2(ConnectionReason)
     /// The server failed in this way, and the stored response must not be used without it.
     indirect case unconfirmed(ExchangeError)
     // The route's rules.
@@ -80,6 +86,9 @@ package enum ExchangeError: Error, Sendable {
         case .response(let error): .response(error)
         case .upstreamUnanswered(nil): .server(.upstreamClosed)
         case .upstreamReset, .upstreamUnanswered: .server(.upstreamReset)
+        case .upstreamMalformed: .server(.upstreamMalformed)
+        case .upstreamStreamReset: .server(.upstreamStreamReset)
+        case .upstreamHTTP2: .server(.upstreamHTTP2Error)
         case .unconfirmed: .gateway(.mustRevalidate)
         case .transformation(let failure): .transformation(failure.reason)
         }
@@ -136,6 +145,9 @@ package enum ExchangeError: Error, Sendable {
             "the connection to the server broke: \(error); if it speaks TLS on this port, "
                 + Self.secureKeys
         case .upstreamReset(let error): "the connection to the server broke: \(error)"
+        case .upstreamMalformed(let rule): "the server's response was refused: \(rule)"
+        case .upstreamStreamReset(let code): "\(reason.entry.meaning): \(code.text)"
+        case .upstreamHTTP2(let error): "\(reason.entry.meaning): \(error.explanation)"
         case .transformation(let failure): Self.explanation(of: failure)
         case .unconfirmed(let cause): "\(reason.entry.meaning): \(cause.explanation)"
         case .proxy(let fault):

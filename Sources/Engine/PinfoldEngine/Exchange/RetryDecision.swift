@@ -3,6 +3,8 @@ enum RetryReason: Int, CaseIterable {
     /// The connection had carried requests before and ended before a byte of the response: the
     /// server closed it just as it was used (RFC 9112 §9.3.1).
     case connectionDied
+    /// The server has refused the request's stream without processing it (RFC 9113 §8.7).
+    case notProcessed
     /// A reload gave the origin another policy while the exchange waited for a connection to it.
     case superseded
     /// The response to the conditional request cannot be used, for instance a 304 for a stored
@@ -12,15 +14,30 @@ enum RetryReason: Int, CaseIterable {
     case storedBodyUnreadable
 }
 
-/// The reasons for which a request has been sent again.
-struct RetryReasons: OptionSet {
-    let rawValue: Int
+/// The reasons for which a request has been sent again, as often as each of them allows.
+struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
+    /// How often a request that was not processed is sent again: servers that are being replaced
+    /// may refuse it one after the other, and none of them has done anything (RFC 9113 §8.7).
+    static let notProcessedLimit = 3
 
-    init(rawValue: Int) { self.rawValue = rawValue }
-    init(_ reason: RetryReason) { rawValue = 1 << reason.rawValue }
+    private var counts = InlineArray<5, UInt8>(repeating: 0)
 
-    func contains(_ reason: RetryReason) -> Bool { contains(Self(reason)) }
-    mutating func insert(_ reason: RetryReason) { formUnion(Self(reason)) }
+    init() {}
+    init(_ reason: RetryReason) { insert(reason) }
+    init(arrayLiteral reasons: RetryReason...) { for reason in reasons { insert(reason) } }
+
+    /// Whether the request has been sent again for this reason as often as it may be.
+    func contains(_ reason: RetryReason) -> Bool {
+        counts[reason.rawValue] >= (reason == .notProcessed ? Self.notProcessedLimit : 1)
+    }
+
+    mutating func insert(_ reason: RetryReason) {
+        counts[reason.rawValue] = min(UInt8.max - 1, counts[reason.rawValue]) + 1
+    }
+
+    static func == (one: Self, other: Self) -> Bool {
+        RetryReason.allCases.allSatisfy { one.counts[$0.rawValue] == other.counts[$0.rawValue] }
+    }
 }
 
 /// Decides whether a request is sent again, for every way in which an attempt can end without a
@@ -28,13 +45,17 @@ struct RetryReasons: OptionSet {
 ///
 /// It is used only while nothing of a response has reached the client (``ExchangeState``). A
 /// request is sent again only if all of its content can be sent again, and once for each reason
-/// (for a reload, once for each reload). Only after the death of a connection may the server have
+/// (for a reload, once for each reload; if it was not processed, three times). Only after the death of a connection may the server have
 /// acted on the request: then the request must be idempotent (RFC 9110 §9.2.2).
 struct RetryDecision {
     /// How an attempt ended.
     enum Ending: Equatable, CaseIterable {
         /// The connection ended before the response was complete.
         case connectionDied(responseStarted: Bool)
+        /// The server broke the rules of HTTP/2, so that HTTP/1 is spoken with it next.
+        case protocolFailed(responseStarted: Bool)
+        /// The server has said that it did nothing with the request.
+        case notProcessed
         /// The origin got another policy before there was a connection.
         case superseded
         /// The origin's response says nothing about the stored response.
@@ -45,7 +66,8 @@ struct RetryDecision {
         static var allCases: [Ending] {
             [
                 .connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
-                .superseded, .validationFailed, .storedBodyUnreadable,
+                .protocolFailed(responseStarted: false), .protocolFailed(responseStarted: true),
+                .notProcessed, .superseded, .validationFailed, .storedBodyUnreadable,
             ]
         }
     }
@@ -86,6 +108,10 @@ struct RetryDecision {
         case .connectionDied(let responseStarted):
             guard wasReused, !responseStarted, isIdempotent else { return nil }
             reason = .connectionDied
+        case .protocolFailed(let responseStarted):
+            guard !responseStarted, isIdempotent else { return nil }
+            reason = .connectionDied
+        case .notProcessed: reason = .notProcessed
         case .superseded: return .superseded
         case .validationFailed: reason = .validationFailed
         case .storedBodyUnreadable: reason = .storedBodyUnreadable

@@ -48,7 +48,7 @@ extension InterceptedTunnel {
     /// What is selected from with the client: HTTP/2 exactly if the server agreed on it.
     package var offer: ProtocolOffer {
         switch server {
-        case .verified(_, .http2): ProtocolOffer(takesHTTP2: HTTP2Support.towardsClients)
+        case .verified(_, .http2): .either
         case .verified(_, .http1), .refused: .http1
         }
     }

@@ -29,8 +29,7 @@ package final class InterceptionPolicy: Sendable {
         self.issuer = issuer
         rejections = RejectionLedger(configuration.rejections)
         var settings = TLSServerSettings()
-        settings.applicationProtocols =
-            ProtocolOffer(takesHTTP2: HTTP2Support.towardsClients).names
+        settings.applicationProtocols = ProtocolOffer.either.names
         settings.sessionScope = scope
         settings.minimumVersion = TLSVersion(text: configuration.minimum.rawValue) ?? .tls12
         context = try TLSServerContext(settings, source: NoIdentity(), ticketKeys: ticketKeys)

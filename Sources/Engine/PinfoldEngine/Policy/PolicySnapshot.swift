@@ -182,7 +182,7 @@ package final class PolicySnapshot: Sendable {
             for listener in configuration.listeners {
                 guard let tls = listener.tls else { continue }
                 made[listener.name] = try ClientTLS(
-                    tls, offer: ProtocolOffer(takesHTTP2: listener.http2.isTaken),
+                    tls, offer: listener.http2.offer,
                     scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
             }
             clientTLS = made
@@ -241,7 +241,7 @@ package final class PolicySnapshot: Sendable {
 
     /// Whether a listener's clients may speak HTTP/2.
     package func takesHTTP2(ofListener name: String) -> Bool {
-        configuration.listeners.first { $0.name == name }?.http2.isTaken ?? false
+        configuration.listeners.first { $0.name == name }?.http2 == .auto
     }
 
     /// The methods by which a listener's clients may prove who they are; empty if they need not.

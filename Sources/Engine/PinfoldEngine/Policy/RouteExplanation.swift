@@ -92,8 +92,8 @@ package struct RouteExplanation: Sendable {
     package let pinsets: [Pinset]
     /// The Certificate Transparency policy for the server; `nil` if there is none.
     package let transparency: TransparencyPolicy?
-    /// Whether HTTP/2 is spoken with the server; `nil` as long as it is with none.
-    package let http2: ServerHTTP2?
+    /// Whether HTTP/2 is spoken with the server.
+    package let http2: ServerHTTP2
     /// How each form of request is handled; empty if no listener accepts such requests.
     package let ways: [(asking: RequestForm, way: Handling)]
     /// What the rules of `access.rules` say of each of them; empty if there are none.
@@ -129,7 +129,7 @@ package struct RouteExplanation: Sendable {
         pattern = hostEntry?.match.first { $0.matches(host: host.utf8.span, port: port) }
             .map { "\($0)" }
         transparency = (hostEntry?.tls ?? configuration.tls).transparency.policy
-        http2 = HTTP2Support.towardsServers ? hostEntry?.http2 ?? .auto : nil
+        http2 = hostEntry?.http2 ?? .auto
         pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
         let request = policy.target(host: host, port: port, by: .request(isSecure: isSecure))
         let check = DestinationCheck(

@@ -15,6 +15,12 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
     case upstreamBodyTimeout
     case eventStreamTimeout
     case tooManyInterim
+    // The response, over HTTP/2.
+    case upstreamMalformed
+    case upstreamStreamReset
+    case upstreamNotProcessed
+    case upstreamHTTP2Error
+    case upstreamHTTP2NotSpoken
 
     /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
@@ -91,6 +97,35 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
                 "too-many-interim", .response, 502, .protocolError,
                 "the server sent too many interim responses",
                 remedy: "Correct the server: it keeps sending 1xx responses.")
+        case .upstreamMalformed:
+            ReasonEntry(
+                "upstream-malformed", .response, 502, .protocolError,
+                "the server's response breaks the rules of HTTP/2",
+                remedy: "The reply and the operational log say which rule. Correct the server, or "
+                    + "write `http2: off` in the host's entry.")
+        case .upstreamStreamReset:
+            ReasonEntry(
+                "upstream-stream-reset", .response, 502, .connectionTerminated,
+                "the server reset the request's stream",
+                remedy: "The reply has the code that it gave: check the server's log.")
+        case .upstreamNotProcessed:
+            ReasonEntry(
+                "upstream-not-processed", .response, 502, .connectionTerminated,
+                "the server refused to process the request, and it could not be sent again",
+                remedy: "The server is being stopped, or allows fewer requests at a time than it "
+                    + "says: check its log and its limits.")
+        case .upstreamHTTP2Error:
+            ReasonEntry(
+                "upstream-http2-error", .response, 502, .protocolError,
+                "the server broke the rules of HTTP/2, and the connection was ended",
+                remedy: "The reply and the operational log say which rule. HTTP/1.1 is spoken with "
+                    + "the host for a while, unless its entry has `http2: require`. Correct the "
+                    + "server, or write `http2: off` there.")
+        case .upstreamHTTP2NotSpoken:
+            ReasonEntry(
+                "upstream-http2-not-spoken", .response, 502, .protocolError,
+                "the server does not speak HTTP/2, which the host's entry requires",
+                remedy: "Turn HTTP/2 on in the server, or write `http2: auto` in the host's entry.")
         }
     }
 }

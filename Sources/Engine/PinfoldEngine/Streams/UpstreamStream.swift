@@ -109,8 +109,14 @@ package protocol UpstreamConsumer: AnyObject {
     func upstreamDrained()
     /// Whether sending the request twice would do no harm (RFC 9110 §9.2.2).
     var mayBeRepeated: Bool { get }
+    /// Whether it asks for what HTTP/2 does not have.
+    var needsHTTP1: Bool { get }
     /// The client that it works for; `nil` if none.
     var clientNetwork: IPNetwork? { get }
     /// The head that response heads are parsed into.
     var response: ResponseHead { get set }
+}
+
+extension UpstreamConsumer {
+    package var needsHTTP1: Bool { false }
 }

@@ -27,6 +27,8 @@ package final class Origin {
         var forwarding: ForwardingConfiguration?
         /// How a proxy takes part in reaching it.
         var proxyUse = ProxyUse.direct
+        /// Whether it is the same server for what cannot be done over HTTP/2.
+        var takesOnlyHTTP1 = false
     }
 
     /// How a proxy takes part in reaching a server.
@@ -89,9 +91,17 @@ package final class Origin {
     var portIsProven = false
 
     var idle = ContiguousArray<any PooledConnection>()
+    /// Connections in use that have had room for another stream.
+    var shared = ContiguousArray<any PooledConnection>()
+    /// How far HTTP/2 is spoken with the server (`Origin+HTTP2`).
+    var http2: HTTP2Standing
     let waiters = WaiterQueue()
     /// Connections being established.
     var connecting = 0
+    /// Established connections whose servers have not said yet how many streams they allow.
+    var settling = 0
+    /// Whether connections are being made for all who wait (`UpstreamPool.connectForAll`).
+    var isConnectingForAll = false
     /// Established connections, idle and in use.
     var open = 0
     /// Whether it is counted as unused in the table of origins, which has not been checked since.
@@ -120,6 +130,7 @@ package final class Origin {
         self.match = match
         route = policy.route(entryIndex: entryIndex)
         tls = key.isSecure ? context ?? policy.tls(entryIndex: entryIndex) : nil
+        http2 = HTTP2Standing(policy, entryIndex: entryIndex, tls, key)
         trust = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
         fingerprint = trust.prefix
         let bracketed = HostText.bracketed(key.host)
@@ -203,7 +214,9 @@ package final class Origin {
     package var gatewayName: GatewayName { transformation?.name ?? .own }
 
     /// Whether there is neither a connection to it nor anything waiting for one.
-    var isUnused: Bool { open == 0 && connecting == 0 && waiters.isEmpty }
+    var isUnused: Bool {
+        open == 0 && connecting == 0 && waiters.isEmpty && (http2.sibling?.isUnused ?? true)
+    }
 
     /// Whether a table must keep an origin that it holds by this reference.
     ///

@@ -175,8 +175,10 @@ package final class OriginTable {
     }
 
     package var all: [Origin] {
-        byHash.values.flatMap { $0.filter { !$0.isAlias }.map(\.origin) } + reverse.values
+        let all =
+            byHash.values.flatMap { $0.filter { !$0.isAlias }.map(\.origin) } + reverse.values
             + proxied.all
+        return all + all.compactMap(\.http2.sibling)
     }
 
     /// Moves all origins to another snapshot, under which their connections can still be used.

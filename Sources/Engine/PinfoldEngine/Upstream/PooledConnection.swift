@@ -24,6 +24,8 @@ protocol PooledConnection: EventHandler, EnvironmentPart, IdleOrdered {
     /// Whether a request was sent on it and answered.
     var hasCarriedRequest: Bool { get }
 
+    /// Whether several exchanges can share it.
+    var isShared: Bool { get }
     /// Whether it is established and another stream can be opened on it.
     var hasRoom: Bool { get }
     /// Opens a stream for a consumer, which has it until the response has ended or one side gives
@@ -39,6 +41,10 @@ protocol PooledConnection: EventHandler, EnvironmentPart, IdleOrdered {
     func recheck()
     /// Handles the reviewer's answer.
     func reviewed(_ answer: ReviewAnswer)
+    /// Closes it later, unless it is used until then.
+    func close(ifIdleFor milliseconds: Int64)
+    /// Opens no more streams on it, and closes it when those that it has have ended.
+    func retire()
     func close()
 }
 

@@ -6,7 +6,7 @@ import PinfoldTLS
 extension UpstreamConnection: UpstreamStream {
     package var wasReused: Bool { uses > 0 }
     package var tlsVersion: TLSVersion? { transport.version }
-    package var carrier: HTTPCarrier { transport.tls?.carrier ?? .http1 }
+    package var carrier: HTTPCarrier { .http1 }
 
     package func makeHead(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int

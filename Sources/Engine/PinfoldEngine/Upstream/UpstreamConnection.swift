@@ -145,10 +145,34 @@ final class UpstreamConnection: EventHandler, PooledConnection {
 
     /// The connection is ready for requests.
     func established(_ tls: TLSClientConnection) {
+        if tls.carrier == .http2 { return continueInHTTP2(trustEnds: tls.facts?.expires) }
+        if origin.http2.isRequired {
+            close()
+            return pool.handshakeEnded(self, .server(.upstreamHTTP2NotSpoken))
+        }
         environment.loop.setDeadline(self, after: nil)
         handle(.opened)
         trustEnds = tls.facts?.expires
         pool.handshakeEnded(self, nil)
+    }
+
+    /// The server has selected HTTP/2: another object carries that on.
+    private func continueInHTTP2(trustEnds: Int64?) {
+        handle(.closed)
+        review = .over
+        environment.loop.remove(self, keepingOpen: transport.descriptor)
+        let next = HTTP2UpstreamConnection(
+            pool: pool, origin: origin, transport: transport, endpoint: endpoint, client: client,
+            times: times, trustEnds: trustEnds)
+        do throws(Errno) {
+            try environment.loop.add(next, descriptor: transport.descriptor)
+        } catch {
+            Descriptors.close(transport.descriptor)
+            next.abandon()
+            return pool.handshakeEnded(self, .connectFailed(error))
+        }
+        next.begin()
+        pool.handshakeEnded(next, nil)
     }
 
     /// This also processes TLS's own messages: session tickets often follow the handshake.
@@ -164,6 +188,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
 
     // MARK: One exchange
 
+    var isShared: Bool { false }
     /// One stream at a time: in HTTP/1.1 a request follows the previous response (RFC 9112 §9.3).
     var hasRoom: Bool { isIdle }
 
@@ -326,6 +351,12 @@ final class UpstreamConnection: EventHandler, PooledConnection {
         case .ended: .server(.upstreamSendTimeout)
         }
     }
+
+    func close(ifIdleFor milliseconds: Int64) {
+        environment.loop.setDeadline(self, after: milliseconds)
+    }
+
+    func retire() { close() }
 
     func close() {
         guard http.isOpen else { return }

@@ -114,7 +114,7 @@ extension UpstreamPool {
         guard let origin = byLimit[ObjectIdentifier(limit)] else {
             return giveBack(limit, limits.upstreamPerHost)
         }
-        guard origin.waiters.count > origin.connecting else {
+        guard origin.needsConnection else {
             leaveQueue(origin, limit)
             giveBack(limit, limits.upstreamPerHost)
             return forgetIfUnused(origin)
@@ -122,7 +122,7 @@ extension UpstreamPool {
         guard takePermits(origin, holding: .origin) else { return }
         if environment.traces { tracePermit(origin, .origin) }
         connect(origin)
-        if origin.waiters.count > origin.connecting {
+        if origin.needsConnection {
             connectForWaiters(origin)
         } else {
             leaveQueue(origin, limit)
@@ -133,7 +133,7 @@ extension UpstreamPool {
         while let next = starved.popFirst() {
             guard next.isStarved else { continue }
             next.isStarved = false
-            guard next.waiters.count > next.connecting else { continue }
+            guard next.needsConnection else { continue }
             if takePermits(next, holding: .total) {
                 if environment.traces { tracePermit(next, .total) }
                 connect(next)
@@ -262,7 +262,7 @@ extension UpstreamPool {
     /// workers is still open.
     private func refuseWaiters(_ origin: Origin) {
         guard !hasIdleRequest(for: origin) else { return }
-        while origin.waiters.count > origin.connecting,
+        while origin.needsConnection,
             let consumer = takeWaiter(origin, isFresh: true, .refused)
         {
             environment.metrics.add(.poolWaitRefusals)

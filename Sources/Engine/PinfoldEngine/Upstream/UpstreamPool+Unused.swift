@@ -15,8 +15,7 @@ extension UpstreamPool {
     func keepUnused(_ connection: any PooledConnection, atMost milliseconds: Int64) {
         let client = connection.client
         unused.insert(connection, for: ObjectIdentifier(connection), of: client)
-        environment.loop.setDeadline(
-            connection, after: min(milliseconds, Self.unusedMilliseconds))
+        connection.close(ifIdleFor: min(milliseconds, Self.unusedMilliseconds))
         while unused.weight(of: client) > Self.unusedLimitOfClient,
             let oldest = unused.next(of: client)
         {

@@ -30,12 +30,13 @@ final class UpstreamPool: UpstreamSource {
     /// or later. `fresh`: only a connection that has not carried an exchange.
     package func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
         if let carrier = origin.carrier { return acquire(carrier, for: consumer, fresh: fresh) }
+        if origin.http2.isOffered, share(origin, with: consumer, fresh: fresh) { return }
         if !fresh, let connection = takeIdle(origin, checked: !consumer.mayBeRepeated) {
             environment.metrics.add(.upstreamConnectionsReused)
             if environment.traces {
                 traceReuse(connection, consumer, idleSince: connection.idleSince)
             }
-            return consumer.upstreamReady(connection.open(for: consumer))
+            return give(connection, to: consumer)
         }
         let mayConnect = takePermits(origin)
         guard mayConnect || mayWait(origin) else {
@@ -71,7 +72,10 @@ final class UpstreamPool: UpstreamSource {
     /// The consumer no longer waits.
     package func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
         if let carrier = origin.carrier { return abandon(carrier, consumer) }
-        guard let waiter = origin.waiters.remove(consumer) else { return }
+        guard let waiter = origin.waiters.remove(consumer) else {
+            if let sibling = origin.http2.sibling { abandon(sibling, consumer) }
+            return
+        }
         waitEnded(waiter, origin, .abandoned)
         leaveQueueIfNobodyWaits(origin)
         forgetIfUnused(origin)
@@ -127,14 +131,14 @@ final class UpstreamPool: UpstreamSource {
 
     /// Whether the verdict on the server is still valid: its chain has not expired, nor has a
     /// pinset that would then refuse it.
-    private func isTrusted(_ connection: any PooledConnection) -> Bool {
+    func isTrusted(_ connection: any PooledConnection) -> Bool {
         connection.trustEnds.map { environment.wallSeconds < $0 } ?? true
     }
 
-    private func endTrust(_ connection: any PooledConnection) {
+    func endTrust(_ connection: any PooledConnection) {
         environment.metrics.add(.upstreamConnectionsOutdated)
         if environment.traces { traceNotKept(connection, .trustEnded) }
-        connection.close()
+        connection.retire()
     }
 
     private func countIdle(_ change: Int, _ origin: Origin) {
@@ -194,10 +198,12 @@ final class UpstreamPool: UpstreamSource {
                     context: context, fileDescriptor: made.transport.descriptor,
                     host: origin.key.host,
                     port: origin.key.port, now: environment.wallSeconds, outer: session,
-                    client: client)
+                    client: client, offer: origin.key.takesOnlyHTTP1 ? .http1 : nil)
             } catch {
                 throw .tlsFailed(error)
             }
+        } else if origin.http2.isOffered {
+            return try establishHTTP2(origin, made, times, in: session, client)
         }
         let connection = UpstreamConnection(
             pool: self, origin: origin, descriptor: made.transport.descriptor,
@@ -229,7 +235,7 @@ final class UpstreamPool: UpstreamSource {
         }
     }
 
-    private func ready(_ connection: any PooledConnection) {
+    func ready(_ connection: any PooledConnection) {
         let origin = connection.origin
         origin.connecting -= 1
         establishing -= 1
@@ -238,7 +244,9 @@ final class UpstreamPool: UpstreamSource {
         environment.metrics.adjust(.open, host: origin.route, by: 1)
         environment.note(origin.reachability, nil, for: connection.client)
         if connection.hasUnsolicitedData() { return refuse(connection) }
+        let waitsForOne = origin.http2.learned(isShared: connection.isShared)
         assign(connection, isFresh: true)
+        if waitsForOne { connectForAll(origin) }
     }
 
     /// A server that sends data before a request is not an HTTP server, or the data is not from it:
@@ -263,17 +271,19 @@ final class UpstreamPool: UpstreamSource {
         if let consumer = takeWaiter(origin, isFresh: true, .failed) {
             consumer.upstreamFailed(failure)
         }
-        connectForWaiters(origin)
+        // Those who counted on this one try for themselves.
+        if origin.http2.isOffered { _ = origin.http2.learned(isShared: false) }
+        connectForAll(origin)
         forgetIfUnused(origin)
     }
 
     /// Hands the streams of a connection to waiting exchanges, or keeps it.
-    private func assign(_ connection: any PooledConnection, isFresh: Bool) {
+    func assign(_ connection: any PooledConnection, isFresh: Bool) {
         let origin = connection.origin
         guard origin.policy.trustGeneration == environment.policy.trustGeneration else {
             environment.metrics.add(.upstreamConnectionsOutdated)
             if environment.traces { traceNotKept(connection, .outdated) }
-            return connection.close()
+            return connection.retire()
         }
         // A new one has just been verified.
         guard isFresh || isTrusted(connection) else { return endTrust(connection) }
@@ -287,7 +297,11 @@ final class UpstreamPool: UpstreamSource {
             isGiven = true
             consumer.upstreamReady(connection.open(for: consumer))
         }
-        if isGiven { return }
+        if isGiven || !connection.isIdle {
+            guard connection.isShared else { return }
+            leaveQueueIfNobodyWaits(origin)
+            return share(connection)
+        }
         leaveQueueIfNobodyWaits(origin)
         // The remaining waiters need a connection that has not carried a request, or wait at
         // another origin or in another environment. Then this connection makes room.
@@ -307,7 +321,7 @@ final class UpstreamPool: UpstreamSource {
         guard connection.hasCarriedRequest else {
             return keepUnused(connection, atMost: milliseconds)
         }
-        environment.loop.setDeadline(connection, after: milliseconds)
+        connection.close(ifIdleFor: milliseconds)
     }
 
     /// A connection's exchange has ended, and it can carry another.
@@ -339,6 +353,7 @@ final class UpstreamPool: UpstreamSource {
         let origin = connection.origin
         idleOrder.closed(IdlePooledConnection(connection: connection))
         if !connection.hasCarriedRequest { isNoLongerUnused(connection) }
+        if connection.isShared { origin.shared.removeAll { $0 === connection } }
         origin.open -= 1
         open -= 1
         environment.metrics.adjust(.open, host: origin.route, by: -1)
@@ -364,10 +379,19 @@ final class UpstreamPool: UpstreamSource {
     /// is no such exchange or no room.
     @discardableResult
     func connectForWaiters(_ origin: Origin) -> Bool {
-        guard origin.waiters.count > origin.connecting, takePermits(origin) else { return false }
+        guard origin.needsConnection, takePermits(origin) else { return false }
         if environment.traces { tracePermit(origin, .origin) }
         connect(origin)
         return true
+    }
+
+    /// Makes the connections that waiting exchanges need. One that fails at once does not make the
+    /// next: the calls would be as deep as there are exchanges.
+    func connectForAll(_ origin: Origin) {
+        guard !origin.isConnectingForAll else { return }
+        origin.isConnectingForAll = true
+        while connectForWaiters(origin) {}
+        origin.isConnectingForAll = false
     }
 
     /// Closes the idle connections of an origin whose policy is no longer in force, and sends its

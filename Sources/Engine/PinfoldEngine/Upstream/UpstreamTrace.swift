@@ -143,7 +143,7 @@ extension UpstreamConnection {
         if http.isInExchange, http.responsePart == .ended {
             pool.traceNotKept(self, notKeptReason)
         }
-        environment.trace("closed", traced)
+        traceClosed()
     }
 
     private var notKeptReason: PoolClosing {
@@ -195,6 +195,10 @@ extension UpstreamConnection {
 }
 
 extension PooledConnection {
+    /// It is about to be closed.
+    @inline(never)
+    func traceClosed() { environment.trace("closed", traced) }
+
     /// The fields that identify a connection in every line.
     fileprivate var traced: Logger.Metadata {
         var metadata = origin.traced

@@ -13,9 +13,9 @@ import PinfoldTLS
 /// in the content), `user` (who was asking, where the listener wanted to know), `tunnel` (what a
 /// request's tunnel was opened to), `client_tls`, `client_cipher`
 /// and `client_subject` (the client's TLS version, cipher suite and certificate subject),
-/// `upstream`, `upstream_tls`, `reason` (why the exchange was refused or failed), `rule` (the
-/// access rule that decided), `reported` (access rules that matched and only report), `user_agent`,
-/// `referer`.
+/// `upstream`, `upstream_version`, `upstream_tls`, `reason` (why the exchange was refused or
+/// failed), `rule` (the access rule that decided), `reported` (access rules that matched and only
+/// report), `user_agent`, `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
     /// Label values, already escaped for the format.
@@ -96,6 +96,7 @@ struct AccessLogFormatter {
                 upstream.text.withUnsafeBytes { output.append($0) }
             }
         }
+        append("upstream_version", record.upstreamVersion?.text, to: &output)
         append("upstream_tls", record.upstreamTLS?.label, to: &output)
         if let reason = record.reason {
             append("reason", to: &output) { append(label: reason, of: reasons, to: &$0) }

@@ -36,6 +36,8 @@ package struct AccessLogRecord: Sendable {
     package var interceptionPass: InterceptionPass?
     /// The result of inspecting the tunnel; `nil` if it was not inspected.
     package var inspection: TunnelInspection?
+    /// The version that the upstream connection carries; `nil` if there was none, and for tunnels.
+    package var upstreamVersion: HTTPVersion?
     /// The TLS version of the upstream connection; `nil` for clear text, or if there was none.
     package var upstreamTLS: TLSVersion?
     /// Why it was refused or failed, as an index in `AccessLogLabels.reasons`; `nil` if it was not.

@@ -126,11 +126,11 @@ extension ClientConnection {
         if http.phase == .idle, input?.isEmpty ?? true { endedUntried() }
     }
 
-    /// A buffer with free space. The one that holds the exchange's head stays unchanged; a body's
-    /// bytes go into another.
+    /// A buffer with free space. The one that holds the exchange's head, or content that still waits
+    /// to be written to a server, stays unchanged; what follows goes into another.
     @inline(__always)
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
-        if http.isInExchange, let current = input, exchange?.holds(current) ?? false {
+        if http.isInExchange, input != nil, !isKnownUniquelyReferenced(&input), let current = input {
             let next = buffers.takeLarge()
             next.copyUnread(of: current)
             input = next

@@ -28,6 +28,7 @@ extension Worker: EnvironmentHost {
         record.requestBytes = reported.requestBytes
         record.responseBytes = reported.responseBytes
         record.durationMicroseconds = reported.durationMicroseconds
+        record.upstreamVersion = exchange.report.serverCarrier?.version
         record.upstreamTLS = exchange.report.serverTLS
         let session = ingress?.session
         record.clientTLS = session?.version

@@ -179,9 +179,10 @@ struct ProxyFaultTests {
             return false
         } _: { server, runtime in
             let session = try SessionManager(configuration: try .through(server), runtime: runtime)
-            let request = try HTTPRequest(.get, "https://origin.test/")
-            let tasks = (0..<2).map { _ in
-                Task { await failure { _ = try await session.data(for: request) } }
+            // Of one server, both would wait for the same connection.
+            let tasks = try ["one.test", "two.test"].map { host in
+                let request = try HTTPRequest(.get, "https://\(host)/")
+                return Task { await failure { _ = try await session.data(for: request) } }
             }
             var iterator = asked.makeAsyncIterator()
             for _ in tasks { await iterator.next() }

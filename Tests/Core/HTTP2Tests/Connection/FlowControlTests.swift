@@ -149,6 +149,32 @@ struct FlowControlTests {
         }
     }
 
+    @Test func `what is set aside counts towards its stream's window alone`() {
+        let limits = HTTP2Limits(connectionWindow: 65_535)
+        let connection = TestConnection(limits: limits)
+        connection.receive(.headers(1, ends: false), .headers(3, ends: false))
+        for _ in 0..<3 {
+            connection.receive(.data(1, count: 16_384))
+            connection.setAside(1, 16_384)
+        }
+        #expect(connection.enlarged(0) == 32_768 && connection.enlarged(1) == 0)
+        // Others have the whole window, or nearly.
+        for _ in 0..<2 { connection.receive(.data(3, count: 16_384)) }
+        #expect(connection.failure == nil)
+        connection.consume(3, 32_768)
+        #expect(connection.enlarged(0) == 81_920)
+        // What is taken is not announced a second time for the connection.
+        connection.consume(1, 49_152)
+        #expect(connection.enlarged(1) == 49_152 && connection.enlarged(0) == 81_920)
+        // Nor is what was set aside when the stream is closed.
+        connection.receive(.data(3, count: 16_384))
+        connection.setAside(3, 16_384)
+        let before = connection.enlarged(0)
+        connection.receive(.reset(3))
+        connection.consume(3, 16_384)
+        #expect(connection.enlarged(0) == before)
+    }
+
     @Test func `nothing is announced on a stream that the peer has ended`() {
         let connection = TestConnection()
         Self.open(connection)

@@ -157,6 +157,11 @@ final class TestConnection {
         takeControl()
     }
 
+    func setAside(_ id: UInt32, _ count: Int) {
+        machine.setAside(self[id], count)
+        takeControl()
+    }
+
     /// Responds without content, and releases the stream.
     func respond(_ id: UInt32) {
         let isSent = sendHead(id, ends: true)

@@ -18,6 +18,8 @@ extension Exchange {
         package private(set) var cacheResult = CacheResult.none
         /// The address of the server that the request or the tunnel went to.
         package private(set) var server: Endpoint?
+        /// What the connection to the server carries; `nil` if there was none, and for tunnels.
+        package private(set) var serverCarrier: HTTPCarrier?
         /// The TLS version spoken with the server, if an access log needs it; `nil` for clear text.
         package private(set) var serverTLS: TLSVersion?
         /// The bytes that a relay moved from and to the client.
@@ -53,7 +55,10 @@ extension Exchange {
         mutating func notStored() { if cacheResult == .miss { cacheResult = .uncacheable } }
 
         /// There is a connection to a server.
-        mutating func connected(to server: Endpoint) { self.server = server }
+        mutating func connected(to server: Endpoint, over carrier: HTTPCarrier? = nil) {
+            self.server = server
+            serverCarrier = carrier
+        }
 
         mutating func spoke(_ version: TLSVersion?) { serverTLS = version }
 

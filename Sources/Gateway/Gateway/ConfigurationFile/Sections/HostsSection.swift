@@ -210,10 +210,6 @@ extension SnapshotReader {
             if let request = section["request"] { check(request: request, entry.request) }
             if let response = section["response"] { check(response: response, entry.response) }
         }
-        if entry.http2 == .require, !HTTP2Support.towardsServers {
-            section["http2"]?.fail(
-                "require is not yet supported", expected: "auto, or off")
-        }
         if let other = section["request"]?.key("timeout"),
             section["timeouts"]?.key("firstByte") != nil
         {

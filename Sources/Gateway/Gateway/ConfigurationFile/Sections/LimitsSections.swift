@@ -24,6 +24,7 @@ extension LimitsConfiguration {
             .integer("pending", \.pending, in: 0...1_000_000),
             .bytes("bufferBytes", \.bufferBytes, in: 1 << 20...1 << 50),
             .integer("streams", \.streams, in: 1...10_000),
+            .integer("upstreamStreams", \.upstreamStreams, in: 1...10_000),
             .integer("resets", \.resets, in: 10...100_000),
             ConfigurationKey("perClient", \.perClient, table: ClientLimits.table) {
                 ClientLimits(ofConnections: $0.connections)

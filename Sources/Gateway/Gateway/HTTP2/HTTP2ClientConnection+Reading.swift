@@ -23,8 +23,8 @@ extension HTTP2ClientConnection {
     /// Whether there is room for the answer to another request. A client that does not read is not
     /// read from.
     private func hasRoom() -> Bool {
-        if hasBacklog { send() }
-        return isOpen && !hasBacklog
+        if output.hasBacklog { send() }
+        return isOpen && !output.hasBacklog
     }
 
     /// Handles what is at the front of the input, or follows from what was; returns false if more
@@ -44,9 +44,9 @@ extension HTTP2ClientConnection {
             return isOpen && http.control.isEmpty
         case .nothing: break
         case .headers(let ref, let block, let endsStream):
-            begin(ref, fields(block, in: bytes), endsStream: endsStream)
-        case .trailers(let ref, let block): takeTrailers(of: ref, fields(block, in: bytes))
-        case .discarded(let block): discard(fields(block, in: bytes))
+            begin(ref, http.bytes(of: block, in: bytes), endsStream: endsStream)
+        case .trailers(let ref, let block): takeTrailers(of: ref, http.bytes(of: block, in: bytes))
+        case .discarded(let block): discard(http.bytes(of: block, in: bytes))
         case .data(let ref, let range, let endsStream):
             budget.spend(.part)
             guard let input else { break }
@@ -64,15 +64,6 @@ extension HTTP2ClientConnection {
         return isOpen
     }
 
-    private func fields(
-        _ block: HTTP2Connection.FieldBlock, in bytes: UnsafeRawBufferPointer
-    ) -> UnsafeRawBufferPointer {
-        switch block {
-        case .received(let range): UnsafeRawBufferPointer(rebasing: bytes[range])
-        case .assembled: http.assembledBlock
-        }
-    }
-
     func stream(_ ref: StreamRef) -> HTTP2ClientStream? {
         let slot = Int(ref.slot)
         guard slot >= 0, slot < streams.count, let stream = streams[slot], stream.ref == ref else {
@@ -86,7 +77,8 @@ extension HTTP2ClientConnection {
     /// Reads once. Returns `false` if nothing was read.
     private func readInput() -> Bool {
         guard inputReadiness == .ready else { return false }
-        let room = roomForReading()
+        // What is in use elsewhere, for content on its way to a server, stays unchanged.
+        let room = buffers.makeOwnRoom(in: &input)
         switch transport.read(into: room, spending: &budget) {
         case .bytes(let count, let drained):
             if drained { inputReadiness = .empty }
@@ -120,17 +112,6 @@ extension HTTP2ClientConnection {
             if case .underWay = stream.request { abandon(stream) }
         }
         if isOpen, openStreams == 0 { close() }
-    }
-
-    /// A buffer with free space. One that is in use elsewhere, for content on its way to a server,
-    /// stays unchanged.
-    private func roomForReading() -> UnsafeMutableRawBufferPointer {
-        if input != nil, !isKnownUniquelyReferenced(&input), let current = input {
-            let next = buffers.take(atLeast: current.count + 1)
-            next.copyUnread(of: current)
-            input = next
-        }
-        return buffers.makeRoom(in: &input)
     }
 
     /// A part of a frame, or of a field block, is input that may never be finished.

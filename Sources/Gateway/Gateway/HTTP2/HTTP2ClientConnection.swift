@@ -65,9 +65,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var heads: Buffer?
     /// Where field blocks are decoded to, while frames are read.
     var scratch: Buffer?
-    var output = OutputQueue()
-    /// Where frames are written; they are parts of `output`.
-    var frames: Buffer?
+    var output: FrameOutput
     /// What it may still do in this turn.
     var budget = TurnBudget()
     var progress = SendProgress()
@@ -122,6 +120,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
             role: .server, limits: worker.http2Limits, now: worker.loop.now)
         decoder = HeaderDecoder()
         encoder = HeaderEncoder()
+        output = FrameOutput(worker.loop.buffers)
     }
 
     var timeouts: TimeoutsConfiguration { worker.policy.configuration.timeouts }
@@ -166,7 +165,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         isBusy = false
         heads = nil
         spare = nil
-        if output.isEmpty { Buffer.release(&frames) }
+        output.trim()
         http.trim()
         noteIdle()
         idleEnd = loop.now + timeouts.idleMilliseconds
@@ -281,7 +280,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         handedOver = permits
         http.endUnused()
         queueControl()
-        _ = transport.flush(&output, on: loop, spending: &budget)
+        _ = transport.flush(&output.queue, on: loop, spending: &budget)
         cutOff()
     }
 
@@ -292,7 +291,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         guard isOpen else { return }
         queueControl()
         budget.renew(loop)
-        guard case .drained = transport.flush(&output, on: loop, spending: &budget) else {
+        guard case .drained = transport.flush(&output.queue, on: loop, spending: &budget) else {
             return close()
         }
         startLingering()
@@ -350,7 +349,6 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         spare = nil
         input = nil
         heads = nil
-        frames = nil
         output.discard()
         loop.remove(self)
         Descriptors.close(descriptor)

@@ -299,7 +299,8 @@ extension HTTP2ClientConnection {
             let trailers = try? TrailerSection(parsing: lines.octets, limits: ChunkedLimits())
             stream.ended(trailers: trailers)
         } catch {
-            http.count(.malformedMessage, now: loop.now)
+            http.count(
+                error.isMalformed ? .malformedMessage : .fieldsRefused, now: loop.now)
             http.reset(ref, .protocolError)
             abandon(stream)
         }
@@ -314,10 +315,9 @@ extension HTTP2ClientConnection {
 
     private func refuse(_ stream: HTTP2ClientStream, _ fault: ExchangeError) {
         guard let exchange = stream.exchange else { return }
-        if fault.status == 400 {
-            http.count(.malformedMessage, now: loop.now)
-            stream.isMalformed = true
-        }
+        stream.isMalformed = fault.status == 400
+        http.count(
+            stream.isMalformed ? .malformedMessage : .fieldsRefused, now: loop.now)
         exchange.refuse(fault, seen: nil, client: stream, ingress: ingress, peer: peer)
     }
 

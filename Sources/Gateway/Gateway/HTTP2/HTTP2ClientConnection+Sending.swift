@@ -67,6 +67,7 @@ extension HTTP2ClientConnection {
     private func settle() {
         if openStreams == 0, isBusy { becameIdle() }
         guard isOpen, output.isEmpty else { return }
+        if openStreams == 0 { Buffer.release(&frames) }
         if hasEnded, openStreams == 0 { close() } else if http.isDone { end() }
     }
 

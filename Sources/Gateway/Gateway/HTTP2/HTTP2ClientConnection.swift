@@ -149,7 +149,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         guard !isBegun else { return }
         isBegun = true
         idleEnd = loop.now + timeouts.idleMilliseconds
-        if openStreams == 0 { setDeadline(atMost: http.limits.answerMilliseconds) }
+        if openStreams == 0 { setDeadline(atMost: Self.restMilliseconds) }
     }
 
     // MARK: Idleness
@@ -166,11 +166,20 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         isBusy = false
         heads = nil
         spare = nil
-        if output.isEmpty { Buffer.release(&frames) }
         http.trim()
         noteIdle()
         idleEnd = loop.now + timeouts.idleMilliseconds
-        setDeadline(atMost: http.limits.quietMilliseconds)
+        setDeadline(atMost: Self.restMilliseconds)
+    }
+
+    /// After so long without streams, the memory of header compression is given back.
+    private static let restMilliseconds: Int64 = 2000
+
+    /// Gives back what would be needed again if there were streams every now and then.
+    private func rest() {
+        streams = []
+        decoder.trim()
+        encoder.forget()
     }
 
     /// Called with its first stream.
@@ -214,6 +223,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         }
         guard isOpen else { return }
         send()
+        if isOpen, openStreams == 0 { rest() }
         if isOpen { setDeadline(atMost: next - now) }
     }
 

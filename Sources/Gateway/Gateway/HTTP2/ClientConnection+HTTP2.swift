@@ -63,7 +63,6 @@ extension Worker {
     var http2Limits: HTTP2Limits {
         let limits = policy.configuration.limits
         return HTTP2Limits(
-            streams: limits.streams, resets: limits.resets, headerListBytes: limits.headBytes,
-            takesExtendedConnect: false)
+            streams: limits.streams, resets: limits.resets, headerListBytes: limits.headBytes)
     }
 }

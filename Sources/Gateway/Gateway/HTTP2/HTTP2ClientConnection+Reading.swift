@@ -165,12 +165,13 @@ extension HTTP2ClientConnection {
         } catch {
             return cannotDecode()
         }
-        let assembled: AssembledRequest
+        var assembled: AssembledRequest
         do throws(MessageError) {
             assembled = try assembler.finish(endsStream: endsStream)
         } catch {
             return refuse(stream, error)
         }
+        if assembled.kind == .upgrade { assembled.addKey(in: memory) }
         let head = UnsafeRawBufferPointer(rebasing: memory[..<assembled.count])
         if let priority = assembled.priority {
             http.setPriority(
@@ -181,11 +182,12 @@ extension HTTP2ClientConnection {
         {
             return
         }
-        begin(stream, head, endsStream: endsStream)
+        begin(stream, head, assembled.kind, endsStream: endsStream)
     }
 
     private func begin(
-        _ stream: HTTP2ClientStream, _ head: UnsafeRawBufferPointer, endsStream: Bool
+        _ stream: HTTP2ClientStream, _ head: UnsafeRawBufferPointer,
+        _ kind: AssembledRequest.Kind, endsStream: Bool
     ) {
         let exchange = environment.takeExchange()
         stream.exchange = exchange
@@ -193,10 +195,19 @@ extension HTTP2ClientConnection {
             guard case .complete = try parser.parse(head.octets, into: &exchange.request) else {
                 throw .truncatedHead
             }
-            try exchange.request.decideContent(follows: !endsStream)
+            switch kind {
+            case .ordinary, .tunnel:
+                try exchange.request.decideContent(follows: !endsStream)
+            // What follows belongs to the protocol.
+            case .upgrade:
+                guard exchange.request.framing == .none else { throw .contentInConnect }
+            }
         } catch {
             parser.reset()
             return refuse(stream, .request(error))
+        }
+        if kind == .upgrade, !exchange.request.wantsUpgrade {
+            return refuse(stream, .fields(.unsupportedProtocol))
         }
         let kept = keep(head)
         // What announces no content is sent on as complete, so it must be.
@@ -221,7 +232,7 @@ extension HTTP2ClientConnection {
         case .length, .chunked, .untilClose: stream.hasContent = true
         }
         // A tunnel counts as a connection of its own.
-        if exchange.request.method == .connect {
+        if exchange.request.method == .connect || exchange.request.wantsUpgrade {
             guard !worker.isFull(of: account) else {
                 return exchange.refuse(
                     .gateway(.clientExchangeLimit), seen: nil, client: stream,

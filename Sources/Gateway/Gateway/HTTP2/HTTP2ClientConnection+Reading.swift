@@ -146,12 +146,13 @@ extension HTTP2ClientConnection {
         } catch {
             return cannotDecode()
         }
-        let assembled: AssembledRequest
+        var assembled: AssembledRequest
         do throws(MessageError) {
             assembled = try assembler.finish(endsStream: endsStream)
         } catch {
             return refuse(stream, error)
         }
+        if assembled.kind == .upgrade { assembled.addKey(in: memory) }
         let head = UnsafeRawBufferPointer(rebasing: memory[..<assembled.count])
         if let priority = assembled.priority {
             http.setPriority(
@@ -162,11 +163,12 @@ extension HTTP2ClientConnection {
         {
             return
         }
-        begin(stream, head, endsStream: endsStream)
+        begin(stream, head, assembled.kind, endsStream: endsStream)
     }
 
     private func begin(
-        _ stream: HTTP2ClientStream, _ head: UnsafeRawBufferPointer, endsStream: Bool
+        _ stream: HTTP2ClientStream, _ head: UnsafeRawBufferPointer,
+        _ kind: AssembledRequest.Kind, endsStream: Bool
     ) {
         let exchange = environment.takeExchange()
         stream.exchange = exchange
@@ -174,10 +176,19 @@ extension HTTP2ClientConnection {
             guard case .complete = try parser.parse(head.octets, into: &exchange.request) else {
                 throw .truncatedHead
             }
-            try exchange.request.decideContent(follows: !endsStream)
+            switch kind {
+            case .ordinary, .tunnel:
+                try exchange.request.decideContent(follows: !endsStream)
+            // What follows belongs to the protocol.
+            case .upgrade:
+                guard exchange.request.framing == .none else { throw .contentInConnect }
+            }
         } catch {
             parser.reset()
             return refuse(stream, .request(error))
+        }
+        if kind == .upgrade, !exchange.request.wantsUpgrade {
+            return refuse(stream, .fields(.unsupportedProtocol))
         }
         let kept = keep(head)
         // What announces no content is sent on as complete, so it must be.
@@ -202,7 +213,7 @@ extension HTTP2ClientConnection {
         case .length, .chunked, .untilClose: stream.hasContent = true
         }
         // A tunnel counts as a connection of its own.
-        if exchange.request.method == .connect {
+        if exchange.request.method == .connect || exchange.request.wantsUpgrade {
             guard !worker.isFull(of: account) else {
                 return exchange.refuse(
                     .gateway(.clientExchangeLimit), seen: nil, client: stream,
@@ -280,7 +291,8 @@ extension HTTP2ClientConnection {
             let trailers = try? TrailerSection(parsing: lines.octets, limits: ChunkedLimits())
             stream.ended(trailers: trailers)
         } catch {
-            http.count(.malformedMessage, now: loop.now)
+            http.count(
+                error.isMalformed ? .malformedMessage : .fieldsRefused, now: loop.now)
             http.reset(ref, .protocolError)
             abandon(stream)
         }
@@ -295,10 +307,9 @@ extension HTTP2ClientConnection {
 
     private func refuse(_ stream: HTTP2ClientStream, _ fault: ExchangeError) {
         guard let exchange = stream.exchange else { return }
-        if fault.status == 400 {
-            http.count(.malformedMessage, now: loop.now)
-            stream.isMalformed = true
-        }
+        stream.isMalformed = fault.status == 400
+        http.count(
+            stream.isMalformed ? .malformedMessage : .fieldsRefused, now: loop.now)
         exchange.refuse(fault, seen: nil, client: stream, ingress: ingress, peer: peer)
     }
 

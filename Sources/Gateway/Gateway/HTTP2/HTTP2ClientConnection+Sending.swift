@@ -60,6 +60,7 @@ extension HTTP2ClientConnection {
     private func settle() {
         if openStreams == 0, isBusy { becameIdle() }
         guard isOpen, output.isEmpty else { return }
+        if openStreams == 0 { output.trim() }
         if hasEnded, openStreams == 0 { close() } else if http.isDone { end() }
     }
 

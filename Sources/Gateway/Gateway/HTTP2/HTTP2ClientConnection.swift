@@ -71,7 +71,6 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var progress = SendProgress()
     var idleTime = IdleTime()
     private var standing = ClientStanding()
-    private var lingered = 0
 
     /// Whether the client has ended its direction.
     var hasEnded = false
@@ -83,7 +82,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var unfinishedSince: Int64?
     var unfinishedBytes = 0
     var stalledSince: Int64 = 0
-    private var lingering: LingeringConnection?
+    private var lingering = Lingering()
     var idleSince: Int64 = 0
     var queuedAt: Int64? {
         didSet { if queuedAt == nil { isInIdleOrder = false } }
@@ -91,10 +90,6 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var isInIdleOrder = false
     var share: ClientShareMember?
     private var handedOver: ClientPermits = []
-
-    /// The number of bytes that a closing connection still reads.
-    private static let lingerBytes = 1 << 20
-    private static let lingerMilliseconds: Int64 = 2000
 
     /// - Parameters:
     ///   - ingress: with the client's session, if it is over TLS.
@@ -148,7 +143,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         guard !isBegun else { return }
         isBegun = true
         idleEnd = loop.now + timeouts.idleMilliseconds
-        if openStreams == 0 { setDeadline(atMost: http.limits.answerMilliseconds) }
+        if openStreams == 0 { setDeadline(atMost: Self.restMilliseconds) }
     }
 
     // MARK: Idleness
@@ -165,11 +160,20 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         isBusy = false
         heads = nil
         spare = nil
-        output.trim()
         http.trim()
         noteIdle()
         idleEnd = loop.now + timeouts.idleMilliseconds
-        setDeadline(atMost: http.limits.quietMilliseconds)
+        setDeadline(atMost: Self.restMilliseconds)
+    }
+
+    /// After so long without streams, the memory of header compression is given back.
+    private static let restMilliseconds: Int64 = 2000
+
+    /// Gives back what would be needed again if there were streams every now and then.
+    private func rest() {
+        streams = []
+        decoder.trim()
+        encoder.forget()
     }
 
     /// Called with its first stream.
@@ -213,6 +217,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         }
         guard isOpen else { return }
         send()
+        if isOpen, openStreams == 0 { rest() }
         if isOpen { setDeadline(atMost: next - now) }
     }
 
@@ -301,32 +306,24 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         phase = .lingering
         input = nil
         heads = nil
-        if account != nil {
-            stalledSince = loop.now
-            let member = LingeringConnection(self)
-            worker.lingeringClients.append(member)
-            lingering = member
-        }
+        stalledSince = loop.now
+        lingering.begin(self, among: account == nil ? nil : worker)
         _ = transport.finishSending()
         if transport.isSecure { Sockets.shutdownWrite(descriptor) }
-        loop.setDeadline(self, after: Self.lingerMilliseconds)
+        loop.setDeadline(self, after: Lingering.milliseconds)
         inputReadiness = .ready
         linger()
     }
 
     private func linger() {
-        let scratch = buffers.takeSmall()
         budget.renew(loop)
-        while inputReadiness == .ready, lingered < Self.lingerBytes {
-            switch transport.read(into: scratch.writable, spending: &budget) {
-            case .bytes(let count, _): lingered += count
-            case .wouldBlock(let wantsWrite):
-                return inputReadiness.foundNothing(wantsWrite: wantsWrite)
-            case .turnIsOver: return loop.requeue(self)
-            case .endOfStream, .truncated, .failed: return close()
-            }
+        switch lingering.discard(
+            from: transport, &inputReadiness, by: buffers, spending: &budget)
+        {
+        case .waits: break
+        case .turnIsOver: loop.requeue(self)
+        case .isOver: close()
         }
-        if lingered >= Self.lingerBytes { close() }
     }
 
     /// The client of every stream is gone.
@@ -343,7 +340,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         if isOpen { abandonStreams() }
         guard !isClosed else { return }
         phase = .closed
-        if let member = lingering.take() { worker.lingeringClients.remove(member) }
+        lingering.end(among: worker)
         environment.release(self)
         streams = []
         spare = nil

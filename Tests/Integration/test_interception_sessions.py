@@ -171,16 +171,12 @@ class TestMeanwhile:
             self, running, slow):
         descriptors = running.descriptors
         for _ in range(5):
+            accepted = slow.accepted
             wire = running.wire()
             wire.send(connect_head(HOST, slow.port))
-            # The first has a connection made; the others wait for the same one.
-            until(lambda: slow.accepted == 1 and running.metric("pinfold_upstream_pool_waiting"),
-                  "the server is being verified")
+            until(lambda: slow.accepted > accepted, "the server is being verified")
             wire.reset()
-            until(lambda: not running.metric("pinfold_upstream_pool_waiting"),
-                  "the client has gone")
         no_client_is_connected(running)
-        assert slow.accepted == 1
         slow.goes_on.set()
         until(lambda: running.descriptors
               <= descriptors + running.metric("pinfold_upstream_connections_open"),

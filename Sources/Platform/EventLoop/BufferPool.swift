@@ -175,6 +175,20 @@ public final class BufferPool {
         return larger.writable
     }
 
+    /// The same for a buffer to which others may refer for what they have not used yet: it stays as
+    /// it is then, and what is unread is copied to another.
+    /// - Parameter isLarge: whether the other one is large.
+    public func makeOwnRoom(
+        in buffer: inout Buffer?, isLarge: Bool = false
+    ) -> UnsafeMutableRawBufferPointer {
+        if buffer != nil, !isKnownUniquelyReferenced(&buffer), let current = buffer {
+            let next = isLarge ? takeLarge() : take(atLeast: current.count + 1)
+            next.copyUnread(of: current)
+            buffer = next
+        }
+        return makeRoom(in: &buffer)
+    }
+
     @inline(__always)
     @inlinable func handOut(_ buffer: consuming Buffer) -> Buffer {
         handedOut += 1

@@ -9,10 +9,10 @@ struct HTTPVersionTests {
     ) {
         let lasting = [
             version.persistsByDefault, version.hasInterimResponses, version.requiresHost,
+            version.hasUpgrade,
         ]
-        #expect(lasting == Array(repeating: version != .http10, count: 3))
-        let ofHTTP11Alone = [version.hasTransferCodings, version.hasUpgrade]
-        #expect(ofHTTP11Alone == Array(repeating: version == .http11, count: 2))
+        #expect(lasting == Array(repeating: version != .http10, count: 4))
+        #expect(version.hasTransferCodings == (version == .http11))
         let ofStreams = [version.marksEnd, version.takesTrailersUnasked]
         #expect(ofStreams == Array(repeating: version == .http2, count: 2))
         #expect((version.carrier == .http2) == (version == .http2))

@@ -55,12 +55,16 @@ struct StreamHeadTests {
 
     // MARK: What its version does not have
 
-    @Test func `a request cannot ask for another protocol by Upgrade`() throws {
+    @Test(
+        arguments: [("websocket", true), ("connect-udp", true), ("h2c", false), ("tls", false)])
+    func `an extended CONNECT asks for its protocol, unless that is HTTP or TLS`(
+        _ name: String, _ wants: Bool
+    ) throws {
         let head = try requestHead(
-            "GET / HTTP/2.0\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+            "GET / HTTP/2.0\r\nhost: a\r\nconnection: upgrade\r\nupgrade: \(name)\r\n\r\n",
             over: .http2)
         let wantsUpgrade = head.wantsUpgrade
-        #expect(!wantsUpgrade)
+        #expect(wantsUpgrade == wants)
     }
 
     @Test func `transfer codings are refused in both directions`() {

@@ -109,7 +109,8 @@ struct ReasonTests {
             .contentInConnect, .malformedMaxForwards, .unknownExpectation,
         ]
         let responsesOnly: [WireError] = [
-            .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch, .contentForbidden,
+            .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch, .failedSwitch,
+            .contentForbidden,
         ]
         let pages = [ReasonsPage.list, ReasonsPage.markdown]
         for page in pages {

@@ -92,7 +92,7 @@ struct RetryDecisionTests {
                     isOver = false
                 }
             }
-            #expect(sent < RetryReason.allCases.count + RetryReasons.notProcessedLimit - 1)
+            #expect(sent < RetryReason.allCases.count + Int(RetryReasons.notProcessedLimit) - 1)
         }
     }
 

@@ -6,11 +6,12 @@ import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Iterable
 
 import hpack
 
-DATA, HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = (
-    0, 1, 2, 3, 4, 6, 7, 8, 9)
+DATA, HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION, PRIORITY_UPDATE = (
+    0, 1, 2, 3, 4, 6, 7, 8, 9, 16)
 END_STREAM, END_HEADERS, PADDED = 1, 4, 8
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -20,9 +21,12 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
         ">I", stream) + payload
 
 
-def block(authority: str, path: str = "/", method: str = "GET", *more: tuple[str, str]) -> bytes:
+def block(
+    authority: str, path: str = "/", method: str = "GET", *more: tuple[str, str],
+    scheme: str = "http"
+) -> bytes:
     """A field block that needs no table."""
-    fields = [(":method", method), (":scheme", "http"), (":authority", authority),
+    fields = [(":method", method), (":scheme", scheme), (":authority", authority),
               (":path", path), *more]
     return b"".join(literal(name, value) for name, value in fields)
 
@@ -70,8 +74,11 @@ class Attacker:
         self.stream += 2
         return self.stream
 
-    def request(self, flags: int = END_HEADERS | END_STREAM, **options: str) -> bytes:
-        return frame(HEADERS, flags, self.next(), block(self.authority, **options))
+    def request(
+        self, flags: int = END_HEADERS | END_STREAM, fields: Iterable[tuple[str, str]] = (),
+        path: str = "/", method: str = "GET"
+    ) -> bytes:
+        return frame(HEADERS, flags, self.next(), block(self.authority, path, method, *fields))
 
     def frames(self, kind: int | None = None) -> list[tuple[int, int, int, bytes]]:
         """What has arrived: kinds, flags, streams and payloads."""

@@ -8,6 +8,8 @@ public enum Abuse: Int, CaseIterable, Sendable {
     case resetCaused
     /// The head or the trailers of a message were malformed.
     case malformedMessage
+    /// The head or the trailers of a message are beyond a limit: so they are read, and refused.
+    case fieldsRefused
     /// A stream beyond the limit.
     case streamRefused
     /// A field block that was only decoded, because its stream is closed or will never be.
@@ -37,6 +39,8 @@ public enum Abuse: Int, CaseIterable, Sendable {
         case .resetReceived, .resetCaused, .malformedMessage: AbuseBudget.reset
         case .streamRefused, .emptyContinuation, .settings, .goaway: AbuseBudget.reset / 2
         case .emptyData, .ping, .tinyWindow: AbuseBudget.reset / 4
+        // That the stream then ends as it should gives back most of it.
+        case .fieldsRefused: AbuseBudget.reset + AbuseBudget.reset / 4
         case .discardedFields, .continuation, .unknownFrame, .lateFrame, .priority, .padding:
             AbuseBudget.reset / 8
         case .tinyData: 2
@@ -50,6 +54,7 @@ public enum Abuse: Int, CaseIterable, Sendable {
         case .resetReceived: "resets-received"
         case .resetCaused: "resets-caused"
         case .malformedMessage: "malformed-messages"
+        case .fieldsRefused: "fields-refused"
         case .streamRefused: "streams-refused"
         case .discardedFields: "discarded-fields"
         case .continuation: "continuations"
@@ -95,7 +100,7 @@ public struct AbuseBudget: Sendable {
     /// Content that has refilled nothing yet, in bytes.
     private var content: Int32 = 0
     private var refilledAt: Int64
-    private var counts = InlineArray<18, UInt32>(repeating: 0)
+    private var counts = InlineArray<19, UInt32>(repeating: 0)
 
     init(resets: Int, now: Int64) {
         capacity = Int32(resets) * AbuseBudget.reset

@@ -157,6 +157,16 @@ public struct HTTP2Connection: ~Copyable {
     /// call of ``receive(_:now:)``.
     public var assembledBlock: UnsafeRawBufferPointer { block.bytes }
 
+    /// The bytes of a field block, whose event was found in `received`.
+    public func bytes(
+        of block: FieldBlock, in received: UnsafeRawBufferPointer
+    ) -> UnsafeRawBufferPointer {
+        switch block {
+        case .received(let range): UnsafeRawBufferPointer(rebasing: received[range])
+        case .assembled: assembledBlock
+        }
+    }
+
     // MARK: What it is doing
 
     /// How many streams have not been released.

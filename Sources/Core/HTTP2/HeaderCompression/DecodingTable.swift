@@ -79,15 +79,30 @@ struct DecodingTable: ~Copyable {
     }
 
     @inline(never)
-    private mutating func growEntries() {
-        let larger = max(16, (mask + 1) * 2)
-        let moved = UnsafeMutablePointer<Entry>.allocate(capacity: larger)
+    private mutating func growEntries() { moveEntries(to: max(16, (mask + 1) * 2)) }
+
+    private mutating func moveEntries(to capacity: Int) {
+        let moved = UnsafeMutablePointer<Entry>.allocate(capacity: capacity)
         for index in stride(from: count, to: 0, by: -1) {
-            (moved + ((added - index) & (larger - 1))).initialize(to: entry(index))
+            (moved + ((added - index) & (capacity - 1))).initialize(to: entry(index))
         }
         entries?.deallocate()
         entries = moved
-        mask = larger - 1
+        mask = capacity - 1
+    }
+
+    /// Gives back memory that the fields in the table do not need.
+    mutating func trim() {
+        memory.trim(keepingFrom: count == 0 ? memory.end : entry(count).position)
+        var capacity = 16
+        while capacity < count { capacity *= 2 }
+        guard count > 0 else {
+            entries?.deallocate()
+            entries = nil
+            mask = -1
+            return
+        }
+        if capacity <= mask { moveEntries(to: capacity) }
     }
 
     /// Sets the largest size, and drops the oldest fields beyond it (RFC 7541 §4.3).

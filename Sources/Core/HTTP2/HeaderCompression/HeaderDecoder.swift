@@ -44,6 +44,9 @@ public struct HeaderDecoder: ~Copyable {
         awaitsTableSize = table.limit > tableLimit
     }
 
+    /// Gives back memory that the table does not need, until more is added to it.
+    public mutating func trim() { table.trim() }
+
     /// Decodes a whole header block. After an error the connection has to be closed.
     ///
     /// Callers in other modules use the functions for each kind of message, which are compiled for

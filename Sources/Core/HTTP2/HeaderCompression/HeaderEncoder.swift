@@ -24,6 +24,17 @@ public struct HeaderEncoder: ~Copyable {
         table.setLimit(limit)
     }
 
+    /// Empties the table and gives back its memory. The next block says so to the peer (RFC 7541
+    /// §4.2).
+    public mutating func forget() {
+        guard table.count > 0 else { return }
+        let limit = table.limit
+        table = EncodingTable()
+        table.setLimit(limit)
+        authority = 0
+        smallestLimit = 0
+    }
+
     /// How much room a writer needs for lines of `count` bytes; for a request as much again for the
     /// method, authority, path and protocol together.
     ///

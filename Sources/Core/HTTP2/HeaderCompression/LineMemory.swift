@@ -51,6 +51,22 @@ struct LineMemory: ~Copyable {
         return bytes.unsafelyUnwrapped + live
     }
 
+    /// Gives back the memory of all but the lines from `first` on; they may move.
+    mutating func trim(keepingFrom first: UInt32) {
+        let live = Int(end &- first)
+        let needed = live == 0 ? 0 : (live + WordCopy.slack + 15) & ~15
+        guard needed < capacity, let bytes else { return }
+        var smaller: UnsafeMutableRawPointer?
+        if needed > 0 {
+            smaller = .allocate(byteCount: needed, alignment: 16)
+            smaller?.copyMemory(from: bytes + Int(first &- base), byteCount: live)
+        }
+        bytes.deallocate()
+        self.bytes = smaller
+        capacity = needed
+        base = first
+    }
+
     /// Notes that a line of `count` bytes was written where there was room.
     @inline(__always)
     mutating func append(_ count: Int) { end = end &+ UInt32(truncatingIfNeeded: count) }

@@ -40,6 +40,7 @@ public enum MessageError: UInt8, Error, Sendable, CaseIterable {
     case pseudoFieldInConnect
     case protocolWithoutConnect
     case malformedProtocol
+    case unsupportedProtocol
     // Responses (§8.3.2, §8.6, §8.1).
     case statusMissing
     case malformedStatus
@@ -66,7 +67,7 @@ extension MessageError {
         case .contentLengthTooLarge: 413
         case .targetTooLong: 414
         case .headTooLarge, .tooManyFields, .trailersTooLarge, .tooManyTrailers: 431
-        case .methodTooLong: 501
+        case .methodTooLong, .unsupportedProtocol: 501
         case .emptyFieldName, .capitalInFieldName, .badFieldNameByte, .badFieldValueByte,
             .whitespaceAroundValue, .connectionField, .forbiddenTE, .unknownPseudoField,
             .misplacedPseudoField, .repeatedPseudoField, .latePseudoField,
@@ -122,6 +123,7 @@ extension MessageError {
         case .pseudoFieldInConnect: "pseudo-field-in-connect"
         case .protocolWithoutConnect: "protocol-without-connect"
         case .malformedProtocol: "malformed-protocol"
+        case .unsupportedProtocol: "unsupported-protocol"
         case .statusMissing: "status-missing"
         case .malformedStatus: "malformed-status"
         case .switchingProtocols: "switching-protocols"
@@ -176,6 +178,7 @@ extension MessageError {
         case .pseudoFieldInConnect: "a CONNECT request has :scheme or :path, and no :protocol"
         case .protocolWithoutConnect: "there is :protocol, but :method is not CONNECT"
         case .malformedProtocol: ":protocol is not a token"
+        case .unsupportedProtocol: ":protocol is none that can be passed on: HTTP and TLS never are"
         case .statusMissing: "there is no :status before the other fields"
         case .malformedStatus: ":status is not three digits"
         case .switchingProtocols: ":status is 101, which does not exist in HTTP/2"

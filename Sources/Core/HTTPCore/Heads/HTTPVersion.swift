@@ -35,12 +35,13 @@ public enum HTTPVersion: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a request may ask for another protocol by Upgrade (RFC 9110 §7.8, RFC 9113 §8.6).
+    /// Whether a request may ask for another protocol (RFC 9110 §7.8). In HTTP/2 that is an
+    /// extended CONNECT, from whose `:protocol` the Upgrade field of an assembled head is made (RFC
+    /// 8441); a field of that name is refused.
     public var hasUpgrade: Bool {
         switch self {
         case .http10: false
-        case .http11: true
-        case .http2: false
+        case .http11, .http2: true
         }
     }
 

@@ -58,6 +58,7 @@ public enum WireError: UInt8, Error, Sendable, CaseIterable {
     case malformedStatusLine
     case mixedLineEnds
     case unexpectedSwitch
+    case failedSwitch
     case contentForbidden
     // Bodies (RFC 9112 §7.1).
     case malformedChunkSize
@@ -106,7 +107,7 @@ extension WireError {
             .repeatedChunked,
             .transferEncodingInHTTP10, .contentInConnect, .contentInTrace, .malformedConnection,
             .tooManyConnectionOptions, .malformedMaxForwards, .repeatedMaxForwards,
-            .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch,
+            .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch, .failedSwitch,
             .contentForbidden, .malformedChunkSize, .malformedChunkExtension,
             .unterminatedChunk, .truncatedBody:
             400
@@ -163,6 +164,7 @@ extension WireError {
         case .malformedStatusLine: "malformed-status-line"
         case .mixedLineEnds: "mixed-line-ends"
         case .unexpectedSwitch: "unexpected-switch"
+        case .failedSwitch: "failed-switch"
         case .contentForbidden: "content-forbidden"
         case .malformedChunkSize: "malformed-chunk-size"
         case .chunkTooLarge: "chunk-too-large"
@@ -230,6 +232,8 @@ extension WireError {
             "the status line is not a version, a space, three digits, a space and a reason"
         case .mixedLineEnds: "some lines of a head end in a bare line feed and others do not"
         case .unexpectedSwitch: "a 101 response to a request that did not ask for an upgrade"
+        case .failedSwitch:
+            "a request for another protocol is neither refused nor answered as that protocol says"
         case .contentForbidden: "a response announces content, but its status does not allow any"
         case .malformedChunkSize:
             "a chunk's size is not a hexadecimal number at the start of its line"

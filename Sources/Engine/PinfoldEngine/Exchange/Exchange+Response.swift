@@ -25,6 +25,9 @@ extension Exchange {
         if forwarding.firstByteMicroseconds == nil {
             forwarding.firstHeadArrived(at: Clock.monotonicMicroseconds())
         }
+        if request.wantsUpgrade, !response.isInterim, !mayPass(answerToSwitch: bytes) {
+            return fail(.response(.failedSwitch))
+        }
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
         if let part = forwarding.part, !part.isFirst { return takePart(bytes, part) }

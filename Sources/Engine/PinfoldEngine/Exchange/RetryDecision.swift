@@ -18,9 +18,11 @@ enum RetryReason: Int, CaseIterable {
 struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
     /// How often a request that was not processed is sent again: servers that are being replaced
     /// may refuse it one after the other, and none of them has done anything (RFC 9113 §8.7).
-    static let notProcessedLimit = 3
+    static let notProcessedLimit: UInt8 = 3
 
-    private var counts = InlineArray<5, UInt8>(repeating: 0)
+    /// A bit for each reason.
+    private var seen: UInt8 = 0
+    private var notProcessed: UInt8 = 0
 
     init() {}
     init(_ reason: RetryReason) { insert(reason) }
@@ -28,15 +30,13 @@ struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
 
     /// Whether the request has been sent again for this reason as often as it may be.
     func contains(_ reason: RetryReason) -> Bool {
-        counts[reason.rawValue] >= (reason == .notProcessed ? Self.notProcessedLimit : 1)
+        guard reason != .notProcessed else { return notProcessed >= Self.notProcessedLimit }
+        return seen & 1 << reason.rawValue != 0
     }
 
     mutating func insert(_ reason: RetryReason) {
-        counts[reason.rawValue] = min(UInt8.max - 1, counts[reason.rawValue]) + 1
-    }
-
-    static func == (one: Self, other: Self) -> Bool {
-        RetryReason.allCases.allSatisfy { one.counts[$0.rawValue] == other.counts[$0.rawValue] }
+        seen |= 1 << reason.rawValue
+        if reason == .notProcessed, notProcessed < Self.notProcessedLimit { notProcessed += 1 }
     }
 }
 

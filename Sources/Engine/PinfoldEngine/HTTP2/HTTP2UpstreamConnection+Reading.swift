@@ -36,9 +36,9 @@ extension HTTP2UpstreamConnection {
             return isOpen && !controlIsFull
         case .nothing: break
         case .headers(let ref, let block, let endsStream):
-            takeHead(of: ref, fields(block, in: bytes), endsStream: endsStream)
-        case .trailers(let ref, let block): takeTrailers(of: ref, fields(block, in: bytes))
-        case .discarded(let block): discard(fields(block, in: bytes))
+            takeHead(of: ref, http.bytes(of: block, in: bytes), endsStream: endsStream)
+        case .trailers(let ref, let block): takeTrailers(of: ref, http.bytes(of: block, in: bytes))
+        case .discarded(let block): discard(http.bytes(of: block, in: bytes))
         case .data(let ref, let range, let endsStream):
             budget.spend(.part)
             guard let input, let stream = stream(ref) else { break }
@@ -60,15 +60,6 @@ extension HTTP2UpstreamConnection {
         case .failed(let reason): failed(reason)
         }
         return isOpen
-    }
-
-    private func fields(
-        _ block: HTTP2Connection.FieldBlock, in bytes: UnsafeRawBufferPointer
-    ) -> UnsafeRawBufferPointer {
-        switch block {
-        case .received(let range): UnsafeRawBufferPointer(rebasing: bytes[range])
-        case .assembled: http.assembledBlock
-        }
     }
 
     func stream(_ ref: StreamRef) -> HTTP2UpstreamStream? {
@@ -117,18 +108,12 @@ extension HTTP2UpstreamConnection {
     /// stays unchanged.
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
         let buffers = environment.loop.buffers
-        if input != nil, !isKnownUniquelyReferenced(&input), let current = input {
-            let next =
-                wantsLargeBuffer ? buffers.takeLarge() : buffers.take(atLeast: current.count + 1)
-            next.copyUnread(of: current)
-            input = next
-        }
         if wantsLargeBuffer, let current = input, current.isEmpty,
             current.capacity < BufferPool.largeBytes
         {
             input = buffers.takeLarge()
         }
-        return buffers.makeRoom(in: &input)
+        return buffers.makeOwnRoom(in: &input, isLarge: wantsLargeBuffer)
     }
 
     // MARK: Responses

@@ -70,9 +70,9 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     var wantsLargeBuffer = false
     /// Where field blocks are decoded to, while frames are read.
     var scratch: Buffer?
-    var output = OutputQueue()
-    /// Where frames are written; they are parts of `output`.
-    var frames: Buffer?
+    var output: FrameOutput
+    /// How much of the output has been counted, in bytes.
+    private var countedBytes: UInt64 = 0
     /// What it may still do in this turn.
     var budget = TurnBudget()
     private var progress = SendProgress()
@@ -82,8 +82,6 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     private var idleEnd = Int64.max
     /// When it is looked after next, in the loop's milliseconds.
     private var nextLook = Int64.max
-    /// How much has been queued so far, in bytes.
-    var queuedBytes: UInt64 = 0
     /// Requests that were given up, less those that were answered.
     private var cancels = 0
     private static let greatestCancels = 50
@@ -109,6 +107,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         self.times = times
         self.trustEnds = trustEnds
         let limits = origin.policy.headLimits
+        output = FrameOutput(environment.loop.buffers)
         parser = ResponseHeadParser(limits: limits, carrier: .http2)
         http = HTTP2Connection(
             role: .client,
@@ -163,7 +162,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         idleEnd = environment.loop.now + milliseconds
         http.trim()
         Buffer.release(&input)
-        if output.isEmpty { Buffer.release(&frames) }
+        output.trim()
         look(at: idleEnd)
     }
 
@@ -245,6 +244,12 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         if writingFailed { fail(.server(.upstreamClosed)) }
     }
 
+    /// Counts what was queued since the last time.
+    func noteWritten() {
+        environment.metrics.add(.upstreamBytesSent, output.totalBytes - countedBytes)
+        countedBytes = output.totalBytes
+    }
+
     /// The server does not read any more. What it has said before it closed comes first.
     func failedWriting() {
         writingFailed = true
@@ -292,7 +297,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         for index in streams.indices {
             guard isOpen, index < streams.count, let stream = streams[index], now >= stream.due
             else { continue }
-            let accepted = queuedBytes - UInt64(output.pendingBytes + unsentBytes)
+            let accepted = output.totalBytes - UInt64(output.pendingBytes + unsentBytes)
             // What the server has not accepted yet is the connection's affair.
             stream.isBeingSent(accepted: accepted) ? stream.postpone() : stream.timedOut()
         }
@@ -300,7 +305,9 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
 
     /// How much of what was written the server has not accepted yet, in bytes.
     private var unsentBytes: Int {
-        min(Sockets.unsentBytes(transport.descriptor) ?? 0, Int(queuedBytes) - output.pendingBytes)
+        min(
+            Sockets.unsentBytes(transport.descriptor) ?? 0,
+            Int(output.totalBytes) - output.pendingBytes)
     }
 
     // MARK: The end
@@ -333,14 +340,14 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         http.endUnused()
         queueControl()
         budget.renew(environment.loop)
-        _ = transport.flush(&output, on: environment.loop, spending: &budget)
+        _ = transport.flush(&output.queue, on: environment.loop, spending: &budget)
+        noteWritten()
         leaveSettling()
         phase = .closed
         streams = []
         drained = []
         unflushed = []
         input = nil
-        frames = nil
         scratch = nil
         output.discard()
         environment.loop.remove(self)

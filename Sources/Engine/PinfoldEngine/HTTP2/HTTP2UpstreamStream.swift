@@ -37,7 +37,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// Whether nothing more will be queued.
     var isEnding = false
     var endIsSent = false {
-        didSet { if endIsSent { endPosition = connection.queuedBytes } }
+        didSet { if endIsSent { endPosition = connection.output.totalBytes } }
     }
     /// Where in the connection's output its request ends.
     private var endPosition: UInt64 = 0

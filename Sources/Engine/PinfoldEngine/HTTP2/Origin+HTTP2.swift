@@ -15,6 +15,8 @@ struct HTTP2Standing {
     var avoidedUntil = Int64.min
     /// The same server over HTTP/1.1; `nil` until it is needed.
     var sibling: Origin?
+    /// What makes another connection if the first one is slow.
+    var secondAttempt: SecondAttempt?
 
     /// As long as nothing is known of a server, one connection is made for all.
     private static let untried = 1 << 20

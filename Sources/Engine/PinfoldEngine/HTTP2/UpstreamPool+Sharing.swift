@@ -35,6 +35,19 @@ extension UpstreamPool {
             return false
         }
         environment.metrics.adjust(.waiting, host: origin.route, by: 1)
+        if origin.http2.secondAttempt == nil {
+            origin.http2.secondAttempt = SecondAttempt(self, origin)
+        }
+        return true
+    }
+
+    /// Those who count on a connection that is being made have waited for a while.
+    /// - Returns: whether they still do: another one has been made for them if there was room.
+    func isLate(_ origin: Origin) -> Bool {
+        guard !origin.waiters.isEmpty, origin.connecting + origin.settling > 0,
+            origin.http2.streamsPerConnection > 1
+        else { return false }
+        if origin.waiters.count > origin.connecting, takePermits(origin) { connect(origin) }
         return true
     }
 

@@ -30,8 +30,8 @@ extension MessageError {
             .pseudoFieldInTrailers, .methodMissing, .malformedMethod, .schemeMissing,
             .schemeMismatch, .pathMissing, .emptyPath, .malformedPath, .asteriskForbidden,
             .authorityMissing, .emptyAuthority, .hostMismatch, .pseudoFieldInConnect,
-            .protocolWithoutConnect, .malformedProtocol, .statusMissing, .malformedStatus,
-            .switchingProtocols, .interimEndsStream, .forbiddenTrailer:
+            .protocolWithoutConnect, .malformedProtocol, .unsupportedProtocol, .statusMissing,
+            .malformedStatus, .switchingProtocols, .interimEndsStream, .forbiddenTrailer:
             nil
         }
     }

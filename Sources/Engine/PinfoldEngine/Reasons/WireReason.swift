@@ -11,7 +11,8 @@ extension WireError {
             .disguisedFieldName, .contentInConnect, .contentInTrace, .malformedMaxForwards,
             .repeatedMaxForwards, .unknownExpectation:
             peer == .client
-        case .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch, .contentForbidden:
+        case .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch, .failedSwitch,
+            .contentForbidden:
             peer == .upstream
         case .bareCarriageReturn, .bareLineFeed, .malformedVersion, .unsupportedVersion,
             .headTooLarge, .tooManyFields, .whitespaceBeforeFirstField, .obsoleteLineFolding,
@@ -75,7 +76,7 @@ extension WireError {
             .malformedTransferEncoding, .chunkedNotFinal, .repeatedChunked,
             .transferEncodingInHTTP10, .contentInConnect, .malformedConnection,
             .malformedMaxForwards, .repeatedMaxForwards, .malformedStatusLine, .unexpectedSwitch,
-            .disguisedFieldName, .contentInTrace, .mixedLineEnds,
+            .failedSwitch, .disguisedFieldName, .contentInTrace, .mixedLineEnds,
             .contentForbidden, .malformedChunkSize, .malformedChunkExtension,
             .unterminatedChunk:
             "Correct the client: servers interpret such a request in different ways, so it is "

@@ -130,12 +130,8 @@ extension ClientConnection {
     /// to be written to a server, stays unchanged; what follows goes into another.
     @inline(__always)
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
-        if http.isInExchange, input != nil, !isKnownUniquelyReferenced(&input), let current = input {
-            let next = buffers.takeLarge()
-            next.copyUnread(of: current)
-            input = next
-        }
-        return buffers.makeRoom(in: &input)
+        http.isInExchange
+            ? buffers.makeOwnRoom(in: &input, isLarge: true) : buffers.makeRoom(in: &input)
     }
 
     /// Begins the exchange whose head has been parsed.

@@ -13,10 +13,6 @@ import PinfoldTLS
 final class ClientConnection: EventHandler, InterceptedConnection {
     /// Room that the start line and what `sendHead` writes take up, besides the reason phrase.
     static let reservedBytes = 160
-    /// The number of bytes that a closing connection still reads, so that a reset does not destroy
-    /// the response that is on its way to the client.
-    private static let lingerBytes = 1 << 20
-    private static let lingerMilliseconds: Int64 = 2000
 
     /// How far the connection has been secured.
     enum Opening {
@@ -55,14 +51,12 @@ final class ClientConnection: EventHandler, InterceptedConnection {
     var inputReadiness = InputReadiness.ready
     var isDriving = false
     var hasFinishedSending = false
-    var lingered = 0
     private var standing = ClientStanding()
     /// The memory of an unfinished head's buffer, or of an unfinished handshake.
     var unfinishedBytes = 0
     /// Since when its head is unfinished, or it lingers.
     var stalledSince: Int64 = 0
-    /// Its entry among the lingering connections; `nil` if it is not one that could make room.
-    private var lingering: LingeringConnection?
+    private var lingering = Lingering()
 
     var input: Buffer?
     var output = OutputQueue()
@@ -259,32 +253,24 @@ final class ClientConnection: EventHandler, InterceptedConnection {
 
     func linger() {
         finishSending()
-        let scratch = buffers.takeSmall()
         let transport =
             opening == .failed ? Transport(descriptor: descriptor) : self.transport
-        while inputReadiness == .ready, lingered < Self.lingerBytes {
-            switch transport.read(into: scratch.writable, spending: &budget) {
-            case .bytes(let count, _): lingered += count
-            case .wouldBlock(let wantsWrite):
-                return inputReadiness.foundNothing(wantsWrite: wantsWrite)
-            case .turnIsOver: return loop.requeue(self)
-            case .endOfStream, .truncated, .failed: return close()
-            }
+        switch lingering.discard(
+            from: transport, &inputReadiness, by: buffers, spending: &budget)
+        {
+        case .waits: break
+        case .turnIsOver: loop.requeue(self)
+        case .isOver: close()
         }
-        if lingered >= Self.lingerBytes { close() }
     }
 
     private func startLingering() {
         input = nil
         body = nil
-        if account != nil {
-            stalledSince = loop.now
-            let member = LingeringConnection(self)
-            worker.lingeringClients.append(member)
-            lingering = member
-        }
+        stalledSince = loop.now
+        lingering.begin(self, among: account == nil ? nil : worker)
         finishSending()
-        loop.setDeadline(self, after: Self.lingerMilliseconds)
+        loop.setDeadline(self, after: Lingering.milliseconds)
         inputReadiness = .ready
         // The edge for what is unread may have been consumed already.
         drive()
@@ -298,7 +284,7 @@ final class ClientConnection: EventHandler, InterceptedConnection {
 
     func close() {
         guard http.isOpen else { return }
-        if let member = lingering.take() { worker.lingeringClients.remove(member) }
+        lingering.end(among: worker)
         // Only between responses: within one the client must notice the truncation.
         if awaitsHead, transport.isSecure { _ = transport.finishSending() }
         handle(.closed)

@@ -41,7 +41,6 @@ extension ClientConnection {
         }
         environment.release(self)
         if let exchange = exchange.take() { environment.recycle(exchange) }
-        worker.idleClients.removed(self)
         loop.remove(self, keepingOpen: descriptor)
         let successor = HTTP2ClientConnection(
             worker: worker, transport: transport, ingress: secureIngress ?? ingress, peer: peer,
@@ -49,10 +48,11 @@ extension ClientConnection {
         do {
             try loop.add(successor, descriptor: descriptor)
         } catch {
+            worker.idleClients.removed(self)
             Descriptors.close(descriptor)
             return worker.clientLeft(account)
         }
-        if let account { worker.idleClients.joined(successor, of: account) }
+        worker.idleClients.continues(self, as: successor)
         successor.start()
         successor.drive()
     }
@@ -63,7 +63,6 @@ extension Worker {
     var http2Limits: HTTP2Limits {
         let limits = policy.configuration.limits
         return HTTP2Limits(
-            streams: limits.streams, resets: limits.resets, headerListBytes: limits.headBytes,
-            takesExtendedConnect: false)
+            streams: limits.streams, resets: limits.resets, headerListBytes: limits.headBytes)
     }
 }

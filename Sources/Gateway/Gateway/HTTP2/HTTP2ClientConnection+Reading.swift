@@ -23,8 +23,8 @@ extension HTTP2ClientConnection {
     /// Whether there is room for the answer to another request. A client that does not read is not
     /// read from.
     private func hasRoom() -> Bool {
-        if hasBacklog { send() }
-        return isOpen && !hasBacklog
+        if output.hasBacklog { send() }
+        return isOpen && !output.hasBacklog
     }
 
     /// Handles what is at the front of the input, or follows from what was; returns false if more
@@ -44,9 +44,9 @@ extension HTTP2ClientConnection {
             return isOpen && http.control.isEmpty
         case .nothing: break
         case .headers(let ref, let block, let endsStream):
-            begin(ref, fields(block, in: bytes), endsStream: endsStream)
-        case .trailers(let ref, let block): takeTrailers(of: ref, fields(block, in: bytes))
-        case .discarded(let block): discard(fields(block, in: bytes))
+            begin(ref, http.bytes(of: block, in: bytes), endsStream: endsStream)
+        case .trailers(let ref, let block): takeTrailers(of: ref, http.bytes(of: block, in: bytes))
+        case .discarded(let block): discard(http.bytes(of: block, in: bytes))
         case .data(let ref, let range, let endsStream):
             budget.spend(.part)
             guard let input else { break }
@@ -64,15 +64,6 @@ extension HTTP2ClientConnection {
         return isOpen
     }
 
-    private func fields(
-        _ block: HTTP2Connection.FieldBlock, in bytes: UnsafeRawBufferPointer
-    ) -> UnsafeRawBufferPointer {
-        switch block {
-        case .received(let range): UnsafeRawBufferPointer(rebasing: bytes[range])
-        case .assembled: http.assembledBlock
-        }
-    }
-
     func stream(_ ref: StreamRef) -> HTTP2ClientStream? {
         let slot = Int(ref.slot)
         guard slot >= 0, slot < streams.count, let stream = streams[slot], stream.ref == ref else {
@@ -86,7 +77,8 @@ extension HTTP2ClientConnection {
     /// Reads once. Returns `false` if nothing was read.
     private func readInput() -> Bool {
         guard inputReadiness == .ready else { return false }
-        let room = roomForReading()
+        // What is in use elsewhere, for content on its way to a server, stays unchanged.
+        let room = buffers.makeOwnRoom(in: &input)
         switch transport.read(into: room, spending: &budget) {
         case .bytes(let count, let drained):
             if drained { inputReadiness = .empty }
@@ -122,17 +114,6 @@ extension HTTP2ClientConnection {
         if isOpen, openStreams == 0 { close() }
     }
 
-    /// A buffer with free space. One that is in use elsewhere, for content on its way to a server,
-    /// stays unchanged.
-    private func roomForReading() -> UnsafeMutableRawBufferPointer {
-        if input != nil, !isKnownUniquelyReferenced(&input), let current = input {
-            let next = buffers.take(atLeast: current.count + 1)
-            next.copyUnread(of: current)
-            input = next
-        }
-        return buffers.makeRoom(in: &input)
-    }
-
     /// A part of a frame, or of a field block, is input that may never be finished.
     private func noteUnfinished() {
         guard http.isWithinFieldBlock || !(input?.isEmpty ?? true) else {
@@ -165,12 +146,13 @@ extension HTTP2ClientConnection {
         } catch {
             return cannotDecode()
         }
-        let assembled: AssembledRequest
+        var assembled: AssembledRequest
         do throws(MessageError) {
             assembled = try assembler.finish(endsStream: endsStream)
         } catch {
             return refuse(stream, error)
         }
+        if assembled.kind == .upgrade { assembled.addKey(in: memory) }
         let head = UnsafeRawBufferPointer(rebasing: memory[..<assembled.count])
         if let priority = assembled.priority {
             http.setPriority(
@@ -181,11 +163,12 @@ extension HTTP2ClientConnection {
         {
             return
         }
-        begin(stream, head, endsStream: endsStream)
+        begin(stream, head, assembled.kind, endsStream: endsStream)
     }
 
     private func begin(
-        _ stream: HTTP2ClientStream, _ head: UnsafeRawBufferPointer, endsStream: Bool
+        _ stream: HTTP2ClientStream, _ head: UnsafeRawBufferPointer,
+        _ kind: AssembledRequest.Kind, endsStream: Bool
     ) {
         let exchange = environment.takeExchange()
         stream.exchange = exchange
@@ -193,10 +176,19 @@ extension HTTP2ClientConnection {
             guard case .complete = try parser.parse(head.octets, into: &exchange.request) else {
                 throw .truncatedHead
             }
-            try exchange.request.decideContent(follows: !endsStream)
+            switch kind {
+            case .ordinary, .tunnel:
+                try exchange.request.decideContent(follows: !endsStream)
+            // What follows belongs to the protocol.
+            case .upgrade:
+                guard exchange.request.framing == .none else { throw .contentInConnect }
+            }
         } catch {
             parser.reset()
             return refuse(stream, .request(error))
+        }
+        if kind == .upgrade, !exchange.request.wantsUpgrade {
+            return refuse(stream, .fields(.unsupportedProtocol))
         }
         let kept = keep(head)
         // What announces no content is sent on as complete, so it must be.
@@ -221,7 +213,7 @@ extension HTTP2ClientConnection {
         case .length, .chunked, .untilClose: stream.hasContent = true
         }
         // A tunnel counts as a connection of its own.
-        if exchange.request.method == .connect {
+        if exchange.request.method == .connect || exchange.request.wantsUpgrade {
             guard !worker.isFull(of: account) else {
                 return exchange.refuse(
                     .gateway(.clientExchangeLimit), seen: nil, client: stream,
@@ -299,7 +291,8 @@ extension HTTP2ClientConnection {
             let trailers = try? TrailerSection(parsing: lines.octets, limits: ChunkedLimits())
             stream.ended(trailers: trailers)
         } catch {
-            http.count(.malformedMessage, now: loop.now)
+            http.count(
+                error.isMalformed ? .malformedMessage : .fieldsRefused, now: loop.now)
             http.reset(ref, .protocolError)
             abandon(stream)
         }
@@ -314,10 +307,9 @@ extension HTTP2ClientConnection {
 
     private func refuse(_ stream: HTTP2ClientStream, _ fault: ExchangeError) {
         guard let exchange = stream.exchange else { return }
-        if fault.status == 400 {
-            http.count(.malformedMessage, now: loop.now)
-            stream.isMalformed = true
-        }
+        stream.isMalformed = fault.status == 400
+        http.count(
+            stream.isMalformed ? .malformedMessage : .fieldsRefused, now: loop.now)
         exchange.refuse(fault, seen: nil, client: stream, ingress: ingress, peer: peer)
     }
 

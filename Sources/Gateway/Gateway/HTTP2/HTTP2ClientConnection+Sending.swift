@@ -5,13 +5,6 @@ import PinfoldEngine
 
 // What a connection sends: the frames of its own, and those of its streams in turn.
 extension HTTP2ClientConnection {
-    /// Streams' output is moved to the connection's up to so many bytes, and one frame.
-    private static let backlogBytes = 128 << 10
-    /// Whether as much is waiting to be written.
-    var hasBacklog: Bool { output.pendingBytes >= Self.backlogBytes }
-    /// The largest content of a DATA frame.
-    private static let frameBytes = 16 << 10
-
     /// Everything that can be sent is sent at the end of the turn.
     func sendSoon() {
         guard !isDriving, !isSending, !willSend, isOpen else { return }
@@ -35,22 +28,22 @@ extension HTTP2ClientConnection {
 
     /// Moves to the output what it has room for; returns whether there is any output.
     private func fill() -> Bool {
-        if !hasBacklog { queueControl() }
+        if !output.hasBacklog { queueControl() }
         repeat {
             pump()
             tellDrained()
-        } while isOpen && !hasBacklog && http.nextToSend() != nil
+        } while isOpen && !output.hasBacklog && http.nextToSend() != nil
         return isOpen && !output.isEmpty
     }
 
     /// Writes once; returns whether all was written.
     private func flush() -> Bool {
         let before = output.pendingBytes
-        let result = transport.flush(&output, on: loop, spending: &budget)
+        let result = transport.flush(&output.queue, on: loop, spending: &budget)
         if output.pendingBytes < before { idleTime.note(at: loop.now) }
         switch result {
         case .drained:
-            frames?.clear()
+            output.wasWritten()
             return http.hasControl || http.nextToSend() != nil
         case .blocked: return false
         case .turnIsOver:
@@ -67,108 +60,46 @@ extension HTTP2ClientConnection {
     private func settle() {
         if openStreams == 0, isBusy { becameIdle() }
         guard isOpen, output.isEmpty else { return }
+        if openStreams == 0 { output.trim() }
         if hasEnded, openStreams == 0 { close() } else if http.isDone { end() }
     }
 
     // MARK: Frames
 
-    /// A buffer with room for `count` more bytes of frames.
-    private func frameBuffer(_ count: Int) -> Buffer {
-        if let frames, frames.writable.count >= count { return frames }
-        let taken = buffers.take(atLeast: count)
-        frames = taken
-        return taken
-    }
-
     /// Queues the connection's own frames.
-    func queueControl() {
-        guard http.hasControl else { return }
-        let bytes = http.control
-        let buffer = frameBuffer(bytes.count)
-        buffer.writable.copyMemory(from: bytes)
-        output.appendWritten(bytes.count, to: buffer)
-        http.tookControl(bytes.count)
-    }
+    func queueControl() { output.appendControl(of: &http) }
 
     /// Queues a head, with as much room as it may need.
     func sendHead(
         status: UInt16, _ lines: Span<UInt8>, of stream: HTTP2ClientStream, endsStream: Bool
     ) {
         guard isOpen, http.sendHead(stream.ref, endsStream: endsStream) else { return }
-        queueBlock(of: stream, room: HeaderEncoder.bound(lines.count), endsStream: endsStream) {
-            $0.encodeResponse(status: status, lines: lines, into: &$1)
-        }
+        let bytes = output.appendBlock(
+            of: stream.ref.id, room: HeaderEncoder.bound(lines.count), endsStream: endsStream,
+            in: &http
+        ) { encoder.encodeResponse(status: status, lines: lines, into: &$0) }
+        note(bytes, of: stream)
     }
 
     private func sendTrailers(_ trailers: TrailerSection, of stream: HTTP2ClientStream) {
         guard http.sendHead(stream.ref, endsStream: true) else { return }
-        let lines = buffers.take(atLeast: trailers.bytes.count + 2)
-        var writer = HeadWriter(lines.writable)
-        writer.appendForwardedFields(trailers)
-        lines.end = writer.count
-        queueBlock(of: stream, room: HeaderEncoder.bound(lines.count), endsStream: true) {
-            $0.encodeTrailers(lines: lines.readable.octets, into: &$1)
-        }
+        note(
+            output.appendTrailers(trailers, of: stream.ref.id, in: &http, by: &encoder),
+            of: stream)
     }
 
-    private func queueBlock(
-        of stream: HTTP2ClientStream, room: Int, endsStream: Bool,
-        _ encode: (inout HeaderEncoder, inout HeadWriter) -> Void
-    ) {
-        // Settings, and their acknowledgments, come first: they decide how this is read.
-        queueControl()
-        let buffer = frameBuffer(FrameHeader.bytes + room)
-        let memory = buffer.writable
-        var writer = HeadWriter(
-            UnsafeMutableRawBufferPointer(rebasing: memory[FrameHeader.bytes...]))
-        encode(&encoder, &writer)
-        guard !writer.overflowed, let start = memory.baseAddress else {
-            return failLater(stream)
-        }
-        guard writer.count <= http.peer.maxFrameSize else {
-            return queueParts(
-                UnsafeRawBufferPointer(
-                    rebasing: memory[FrameHeader.bytes..<(FrameHeader.bytes + writer.count)]),
-                of: stream, endsStream: endsStream)
-        }
-        var flags = FrameFlags.endHeaders
-        if endsStream { flags.insert(.endStream) }
-        FrameHeader(
-            length: writer.count, type: .headers, flags: flags, streamID: stream.ref.id
-        ).store(to: start)
-        let count = FrameHeader.bytes + writer.count
-        output.appendWritten(count, to: buffer)
-        stream.totalBytes += UInt64(count)
-    }
-
-    /// Queues a field block that needs several frames.
-    private func queueParts(
-        _ block: UnsafeRawBufferPointer, of stream: HTTP2ClientStream, endsStream: Bool
-    ) {
-        let size = http.peer.maxFrameSize
-        let frames = block.count / size + 1
-        let whole = buffers.take(bytes: block.count + frames * FrameHeader.bytes)
-        var writer = HeadWriter(whole.writable)
-        writer.appendHeaders(
-            block.octets, streamID: stream.ref.id, endsStream: endsStream, maxFrameSize: size)
-        output.appendWritten(writer.count, to: whole)
-        stream.totalBytes += UInt64(writer.count)
+    /// Frames have been queued, or a field block was larger than it could be.
+    private func note(_ bytes: Int?, of stream: HTTP2ClientStream) {
+        guard let bytes else { return failLater(stream) }
+        stream.totalBytes += UInt64(bytes)
     }
 
     /// Moves `count` bytes of a stream's content to the output, in one frame.
     private func sendData(_ count: Int, of stream: HTTP2ClientStream, endsStream: Bool) {
         guard http.sentData(stream.ref, count, endsStream: endsStream) else { return }
-        queueControl()
-        let buffer = frameBuffer(FrameHeader.bytes)
-        if let start = buffer.writable.baseAddress {
-            FrameHeader(
-                length: count, type: .data, flags: endsStream ? .endStream : [],
-                streamID: stream.ref.id
-            ).store(to: start)
-        }
-        output.appendWritten(FrameHeader.bytes, to: buffer)
-        if count > 0 { stream.content.move(count, to: &output) }
-        stream.totalBytes += UInt64(FrameHeader.bytes + count)
+        let bytes = output.appendData(
+            count, of: stream.ref.id, endsStream: endsStream, from: &stream.content, in: &http)
+        stream.totalBytes += UInt64(bytes)
         stream.progressed = loop.now
     }
 
@@ -179,7 +110,7 @@ extension HTTP2ClientConnection {
         guard isOpen, self.stream(stream.ref) === stream else { return false }
         queueHead(of: stream)
         if http.nextToSend() == nil {
-            while !hasBacklog, sendFrame(of: stream) {}
+            while !output.hasBacklog, sendFrame(of: stream) {}
         }
         endIfComplete(stream)
         sendSoon()
@@ -200,7 +131,7 @@ extension HTTP2ClientConnection {
     /// Sends a frame of a stream's content; returns false if that is not possible now.
     private func sendFrame(of stream: HTTP2ClientStream) -> Bool {
         let all = stream.content.pendingBytes
-        let count = min(all, http.sendable(stream.ref), Self.frameBytes)
+        let count = min(all, http.sendable(stream.ref), FrameOutput.frameBytes)
         guard count > 0 else { return false }
         let ends = count == all && stream.isEnding && stream.trailers == nil
         sendData(count, of: stream, endsStream: ends && !stream.isMalformed)
@@ -220,7 +151,7 @@ extension HTTP2ClientConnection {
 
     /// Sends frames of streams in turn as far as there is room.
     private func pump() {
-        while !hasBacklog, let ref = http.nextToSend() {
+        while !output.hasBacklog, let ref = http.nextToSend() {
             guard let stream = stream(ref), sendFrame(of: stream) else {
                 http.wantsNothingSent(ref)
                 continue

@@ -65,15 +65,12 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var heads: Buffer?
     /// Where field blocks are decoded to, while frames are read.
     var scratch: Buffer?
-    var output = OutputQueue()
-    /// Where frames are written; they are parts of `output`.
-    var frames: Buffer?
+    var output: FrameOutput
     /// What it may still do in this turn.
     var budget = TurnBudget()
     var progress = SendProgress()
     var idleTime = IdleTime()
     private var standing = ClientStanding()
-    private var lingered = 0
 
     /// Whether the client has ended its direction.
     var hasEnded = false
@@ -85,7 +82,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var unfinishedSince: Int64?
     var unfinishedBytes = 0
     var stalledSince: Int64 = 0
-    private var lingering: LingeringConnection?
+    private var lingering = Lingering()
     var idleSince: Int64 = 0
     var queuedAt: Int64? {
         didSet { if queuedAt == nil { isInIdleOrder = false } }
@@ -93,10 +90,6 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var isInIdleOrder = false
     var share: ClientShareMember?
     private var handedOver: ClientPermits = []
-
-    /// The number of bytes that a closing connection still reads.
-    private static let lingerBytes = 1 << 20
-    private static let lingerMilliseconds: Int64 = 2000
 
     /// - Parameters:
     ///   - ingress: with the client's session, if it is over TLS.
@@ -122,6 +115,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
             role: .server, limits: worker.http2Limits, now: worker.loop.now)
         decoder = HeaderDecoder()
         encoder = HeaderEncoder()
+        output = FrameOutput(worker.loop.buffers)
     }
 
     var timeouts: TimeoutsConfiguration { worker.policy.configuration.timeouts }
@@ -149,7 +143,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         guard !isBegun else { return }
         isBegun = true
         idleEnd = loop.now + timeouts.idleMilliseconds
-        if openStreams == 0 { setDeadline(atMost: http.limits.answerMilliseconds) }
+        if openStreams == 0 { setDeadline(atMost: Self.restMilliseconds) }
     }
 
     // MARK: Idleness
@@ -166,11 +160,20 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         isBusy = false
         heads = nil
         spare = nil
-        if output.isEmpty { Buffer.release(&frames) }
         http.trim()
         noteIdle()
         idleEnd = loop.now + timeouts.idleMilliseconds
-        setDeadline(atMost: http.limits.quietMilliseconds)
+        setDeadline(atMost: Self.restMilliseconds)
+    }
+
+    /// After so long without streams, the memory of header compression is given back.
+    private static let restMilliseconds: Int64 = 2000
+
+    /// Gives back what would be needed again if there were streams every now and then.
+    private func rest() {
+        streams = []
+        decoder.trim()
+        encoder.forget()
     }
 
     /// Called with its first stream.
@@ -214,6 +217,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         }
         guard isOpen else { return }
         send()
+        if isOpen, openStreams == 0 { rest() }
         if isOpen { setDeadline(atMost: next - now) }
     }
 
@@ -281,7 +285,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         handedOver = permits
         http.endUnused()
         queueControl()
-        _ = transport.flush(&output, on: loop, spending: &budget)
+        _ = transport.flush(&output.queue, on: loop, spending: &budget)
         cutOff()
     }
 
@@ -292,7 +296,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         guard isOpen else { return }
         queueControl()
         budget.renew(loop)
-        guard case .drained = transport.flush(&output, on: loop, spending: &budget) else {
+        guard case .drained = transport.flush(&output.queue, on: loop, spending: &budget) else {
             return close()
         }
         startLingering()
@@ -302,32 +306,24 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         phase = .lingering
         input = nil
         heads = nil
-        if account != nil {
-            stalledSince = loop.now
-            let member = LingeringConnection(self)
-            worker.lingeringClients.append(member)
-            lingering = member
-        }
+        stalledSince = loop.now
+        lingering.begin(self, among: account == nil ? nil : worker)
         _ = transport.finishSending()
         if transport.isSecure { Sockets.shutdownWrite(descriptor) }
-        loop.setDeadline(self, after: Self.lingerMilliseconds)
+        loop.setDeadline(self, after: Lingering.milliseconds)
         inputReadiness = .ready
         linger()
     }
 
     private func linger() {
-        let scratch = buffers.takeSmall()
         budget.renew(loop)
-        while inputReadiness == .ready, lingered < Self.lingerBytes {
-            switch transport.read(into: scratch.writable, spending: &budget) {
-            case .bytes(let count, _): lingered += count
-            case .wouldBlock(let wantsWrite):
-                return inputReadiness.foundNothing(wantsWrite: wantsWrite)
-            case .turnIsOver: return loop.requeue(self)
-            case .endOfStream, .truncated, .failed: return close()
-            }
+        switch lingering.discard(
+            from: transport, &inputReadiness, by: buffers, spending: &budget)
+        {
+        case .waits: break
+        case .turnIsOver: loop.requeue(self)
+        case .isOver: close()
         }
-        if lingered >= Self.lingerBytes { close() }
     }
 
     /// The client of every stream is gone.
@@ -344,13 +340,12 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         if isOpen { abandonStreams() }
         guard !isClosed else { return }
         phase = .closed
-        if let member = lingering.take() { worker.lingeringClients.remove(member) }
+        lingering.end(among: worker)
         environment.release(self)
         streams = []
         spare = nil
         input = nil
         heads = nil
-        frames = nil
         output.discard()
         loop.remove(self)
         Descriptors.close(descriptor)

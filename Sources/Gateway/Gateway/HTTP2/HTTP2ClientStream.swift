@@ -251,7 +251,10 @@ final class HTTP2ClientStream: DownstreamStream {
             if case .ended(nil) = request { isLast = inbox.isEmpty }
             pass(kept.readable, owner: kept, isLast: isLast, to: exchange)
         }
-        if inbox.isEmpty, case .ended(let trailers) = request, exchange != nil {
+        // The end follows content that was passed as the last; trailers wait like content.
+        if inbox.isEmpty, case .ended(let trailers) = request, exchange != nil,
+            trailers == nil || !isPaused
+        {
             requestEnded(trailers: trailers)
         }
         connection.sendSoon()
@@ -285,8 +288,7 @@ final class HTTP2ClientStream: DownstreamStream {
     }
 
     func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover? {
-        guard !isUpgrade, let head = head.finished(),
-            let (tunnel, transport) = HTTP2StreamTunnel.make(of: self)
+        guard let head = head.finished(), let (tunnel, transport) = HTTP2StreamTunnel.make(of: self)
         else {
             connection.failLater(self)
             return nil
@@ -294,10 +296,47 @@ final class HTTP2ClientStream: DownstreamStream {
         self.tunnel = tunnel
         isCounted = false
         carried = exchange.take().map { ($0, $0.report.id) }
-        connection.sendHead(status: status, head.readable.octets, of: self, endsStream: false)
+        if isUpgrade { Self.leaveOutAnswer(head) }
+        // In place of 101, which HTTP/2 does not have (RFC 8441 §5).
+        connection.sendHead(
+            status: isUpgrade ? 200 : status, head.readable.octets, of: self, endsStream: false)
         connection.sendSoon()
         while let kept = inbox.popFirst() { tunnel.arrived(kept.readable, endsStream: false) }
         if case .underWay = request {} else { tunnel.clientHasEnded() }
         return connection.handOver(tunnel, transport)
+    }
+
+    /// Removes the answer to a key that the client did not send. Connection and Upgrade are not
+    /// encoded.
+    private static func leaveOutAnswer(_ head: Buffer) {
+        let lines = head.readable
+        let span = lines.octets
+        let memory = UnsafeMutableRawBufferPointer(mutating: lines)
+        var (start, kept) = (0, 0)
+        while start < lines.count {
+            let end = lines[start...].firstIndex(of: 0x0A).map { $0 + 1 } ?? lines.count
+            if !span.extracting(start..<end).starts(withLowercase: "sec-websocket-accept:") {
+                UnsafeMutableRawBufferPointer(rebasing: memory[kept...]).copyMemory(
+                    from: UnsafeRawBufferPointer(rebasing: lines[start..<end]))
+                kept += end - start
+            }
+            start = end
+        }
+        head.end = head.start + kept
+    }
+}
+
+extension AssembledRequest {
+    /// Adds the key that servers of WebSockets want and HTTP/2 does not have (RFC 8441 §5).
+    /// - Parameter memory: where the head is, with ``RequestAssembler/overhead`` bytes after it.
+    mutating func addKey(in memory: UnsafeMutableRawBufferPointer) {
+        let head = UnsafeRawBufferPointer(rebasing: memory[..<count]).octets
+        guard let protocolName, head.holds(lowercase: "websocket", at: protocolName) else { return }
+        // In place of the empty line.
+        var writer = HeadWriter(memory, after: count - 2)
+        writer.append("sec-websocket-key: ")
+        writer.append(WebSocketKey.make().span)
+        writer.append("\r\n\r\n")
+        count = writer.count
     }
 }

@@ -39,7 +39,8 @@ protocol AdmittedConnection: EventHandler, IdleOrdered, UnfinishedInput {
 
 /// A member of the order of idle connections of all clients.
 struct IdleAdmittedConnection: IdleOrdered {
-    let connection: any AdmittedConnection
+    let member: ClientShareMember
+    var connection: any AdmittedConnection { member.connection }
 
     var isIdle: Bool { connection.isIdle }
     var isClosed: Bool { connection.isClosed }

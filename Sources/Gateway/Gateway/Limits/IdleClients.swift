@@ -37,7 +37,7 @@ struct IdleClients {
     /// Called when a connection is gone, or is no longer an HTTP client's.
     mutating func removed(_ connection: any AdmittedConnection) {
         guard let member = connection.share else { return }
-        all.closed(IdleAdmittedConnection(connection: connection))
+        all.closed(IdleAdmittedConnection(member: member))
         member.share.idle.closed(member)
         member.share.connections -= 1
         let key = ObjectIdentifier(member.share.account)
@@ -52,11 +52,25 @@ struct IdleClients {
         connection.share = nil
     }
 
+    /// A connection goes on as another object, which gets its places in the orders: they keep
+    /// nothing of the first one.
+    mutating func continues(
+        _ connection: any AdmittedConnection, as successor: any AdmittedConnection
+    ) {
+        guard let member = connection.share else { return }
+        connection.share = nil
+        member.connection = successor
+        successor.share = member
+        successor.idleSince = connection.idleSince
+        successor.queuedAt = connection.queuedAt
+        successor.isInIdleOrder = connection.isInIdleOrder
+    }
+
     /// Adds a connection that has become idle to the orders in which it is missing.
     mutating func insert(_ connection: any AdmittedConnection) {
         guard let member = connection.share else { return }
         all.becameIdle(
-            IdleAdmittedConnection(connection: connection), at: connection.idleSince)
+            IdleAdmittedConnection(member: member), at: connection.idleSince)
         member.share.idle.becameIdle(member, at: connection.idleSince)
         connection.isInIdleOrder = true
     }
@@ -85,7 +99,7 @@ final class ClientShare {
 
 /// A connection as one of its client's: its position among the idle ones of that client.
 final class ClientShareMember: IdleOrdered {
-    fileprivate let connection: any AdmittedConnection
+    fileprivate(set) var connection: any AdmittedConnection
     fileprivate let share: ClientShare
 
     /// The connection refers to it until it is closed.

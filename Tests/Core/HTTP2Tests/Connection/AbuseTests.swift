@@ -86,6 +86,20 @@ struct AbuseTests {
         #expect(Self.requests(connection) <= 101)
     }
 
+    @Test func `ends a flood of heads that are refused for their size, though all are answered`() {
+        let connection = TestConnection()
+        Self.repeated(connection) { id in
+            if id > 1 {
+                connection.machine.count(.fieldsRefused, now: connection.now)
+                _ = connection.sendHead(id - 2, ends: true)
+                connection.release(id - 2)
+            }
+            return [.headers(id)]
+        }
+        Self.expectCalm(connection, "fields-refused")
+        #expect(Self.requests(connection) <= 401)
+    }
+
     @Test(
         arguments: [
             ("pings", 402, [.ping()]),

@@ -153,6 +153,26 @@ struct HeaderEncoderTests {
         #expect(pair.block.count == 2)
     }
 
+    @Test func `with an empty table, after it was given up`() throws {
+        var pair = EncoderPair()
+        let lines = ["Server: x", "X-A: 1"]
+        _ = try pair.fields(lines)
+        let first = pair.block
+        pair.encoder.forget()
+        #expect(try pair.fields(lines).count == 2)
+        // The sizes 0 and 4,096, and all fields as in the beginning.
+        #expect(pair.block == [0x20, 0x3F, 0xE1, 0x1F] + first)
+        _ = try pair.fields(lines)
+        #expect(pair.block.count == 2)
+        // One that the peer has made smaller meanwhile is still said to be.
+        pair.encoder.forget()
+        pair.encoder.peerTableLimit(70)
+        pair.reference.largestLimit = 70
+        _ = try pair.fields(lines)
+        #expect(pair.block.starts(with: [0x20, 0x3F, 39]))
+        #expect(pair.reference.limit == 70)
+    }
+
     @Test func `not at all, where there is too little room`() throws {
         var pair = EncoderPair()
         let lines = Array("Server: x\r\n".utf8)
@@ -202,6 +222,7 @@ struct HeaderEncoderTests {
                 pair.encoder.peerTableLimit(limit)
                 pair.reference.largestLimit = limit
             }
+            if random.chance(5) { pair.encoder.forget() }
             let bound = HeaderEncoder.bound(lines.count)
             var memory = [UInt8](repeating: 0xEE, count: bound + 32)
             var count = 0

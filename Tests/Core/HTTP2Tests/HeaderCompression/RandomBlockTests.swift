@@ -71,6 +71,7 @@ struct RandomBlockTests {
             if round % 11 == 0, !block.isEmpty {
                 block[maker.random.below(block.count)] ^= 1 << UInt8(maker.random.below(8))
             }
+            if round % 5 == 0 { decoder.trim() }
             var (error, expectedError): (HeaderCompressionError?, HeaderCompressionError?)
             var (read, expected): ([DecodedField], [DecodedField]) = ([], [])
             do throws(HeaderCompressionError) {

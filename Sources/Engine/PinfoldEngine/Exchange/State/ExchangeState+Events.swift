@@ -36,7 +36,7 @@ extension ExchangeState {
             hasClient = request.hasClient
             isIdempotent = request.isIdempotent
             content = request.hasContent ? .untouched : .none
-            retries = []
+            retries = RetryReasons()
             upstreamWasReused = false
             return Reaction()
         case .routing, .authenticating, .delayed, .loading, .waiting, .gathering, .connecting,

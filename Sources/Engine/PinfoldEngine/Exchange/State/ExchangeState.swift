@@ -223,6 +223,6 @@ struct ExchangeState<Upstream> {
     var isIdempotent = false
     package var content = RetryDecision.Content.none
     /// The reasons for which the request has been sent again.
-    var retries: RetryReasons = []
+    var retries = RetryReasons()
     var upstreamWasReused = false
 }

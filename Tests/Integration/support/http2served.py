@@ -6,6 +6,7 @@ import contextlib
 import selectors
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -270,7 +271,9 @@ class ServedConnection:
             self.is_closed = True
             with contextlib.suppress(OSError):
                 if reset:
-                    self.wire.reset()
+                    # The thread closes it, with RST.
+                    self.socket.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 else:
                     self.socket.shutdown(socket.SHUT_RDWR)
             self.changed.notify_all()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import ssl
 
 import pytest
-from support.http2 import HTTP2Client, http2
+from support.http2 import http2
 from support.http2origin import HTTP2Origin, Setting, content
-from support.interception import HOST
+from support.interception import HOST, WRONG_PIN
 from support.secure_ways import WAYS, ask_by, prepare
 from support.wire import Response, request
 
@@ -140,6 +138,22 @@ def test_hosts_with_one_address_and_certificate_have_connections_of_their_own(
         assert running.ask(request(there.url(host=host))).status == 200
     assert len(there.served) == 2
     assert {seen.connection.number for seen in there.requests if HOST in seen.authority} == {0}
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_pins_are_checked_before_anything_is_sent(start, http2_origin, pki, right):
+    leaf = pki.intermediate.issue(HOST)
+    there = http2_origin(tls=leaf.server_context(alpn=H2))
+    running = start(
+        {"match": [HOST], "pinsets": ["p"]},
+        pinsets={"p": {"mode": "publicKey", "pins": [leaf.pin if right else WRONG_PIN]}})
+    answers = [running.ask(request(there.url(host=HOST))) for _ in range(3)]
+    assert [one.status for one in answers] == [200 if right else 502] * 3
+    if not right:
+        assert b"tls-no-pin-matches" in answers[0].body
+        assert there.application_bytes == b""
+    else:
+        assert len(there.served) == 1
 
 
 # Requests
@@ -399,43 +413,3 @@ def test_padding_is_no_content(client, http2_origin, context):
 
     there = http2_origin(pads, tls=context())
     assert client.get(there.url("/", HOST)).body == b"one two"
-
-
-# Inside intercepted tunnels
-
-
-@pytest.mark.parametrize("offered", [H2, ("http/1.1",)])
-def test_a_client_in_a_tunnel_is_offered_what_the_server_speaks(
-        start, http2_origin, context, pki, offered):
-    there = http2_origin(tls=context(*offered))
-    running = start(interception=pki.interception.section | {"default": True})
-    wire, answer = running.connect(f"{HOST}:{there.port}")
-    assert answer.status == 200
-    trusted = ssl.create_default_context(cafile=str(pki.interception.file))
-    if offered == H2:
-        with contextlib.closing(HTTP2Client(wire.socket, trusted, HOST)) as client:
-            assert client.socket.selected_alpn_protocol() == "h2"
-            streams = [client.begin(f"/body/{size}", authority=f"{HOST}:{there.port}")
-                       for size in (0, 10, 100_000)]
-            assert [len(client.answer(stream).body) for stream in streams] == [0, 10, 100_000]
-        assert there.versions == {"HTTP/2"} and len(there.served) == 1
-    else:
-        trusted.set_alpn_protocols(list(H2))
-        with trusted.wrap_socket(wire.socket, server_hostname=HOST) as made:
-            assert made.selected_alpn_protocol() == "http/1.1"
-
-
-def test_a_client_in_a_tunnel_may_choose_http_1(start, http2_origin, context, pki):
-    there = http2_origin(tls=context())
-    running = start(interception=pki.interception.section | {"default": True})
-    wire, _ = running.connect(f"{HOST}:{there.port}")
-    trusted = ssl.create_default_context(cafile=str(pki.interception.file))
-    trusted.set_alpn_protocols(["http/1.1"])
-    with trusted.wrap_socket(wire.socket, server_hostname=HOST) as made:
-        assert made.selected_alpn_protocol() == "http/1.1"
-        made.sendall(request("/body/10", host=f"{HOST}:{there.port}", Connection="close"))
-        text = b""
-        while part := made.recv(1 << 16):
-            text += part
-    assert text.endswith(content(10))
-    assert there.versions == {"HTTP/2"}

@@ -91,6 +91,17 @@ def test_a_server_that_sends_no_settings_is_in_error(running, http2_origin, cont
     assert answer.status == 502 and b"upstream-http2-error" in answer.body
 
 
+@pytest.mark.parametrize("said", [
+    b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"\0" * 9, b"220 smtp.test\r\n"])
+def test_a_server_that_selects_it_and_speaks_another_protocol_is_asked_in_http_1(
+        running, http2_origin, context, said):
+    there = http2_origin(tls=context(), settles=False,
+                         on_connection=lambda connection: connection.raw(said))
+    assert send(running, there, "/first", "POST").status == 502
+    assert get(running, there).body == b"GET /after"
+    assert there.requests[-1].version == "HTTP/1.1"
+
+
 def test_settings_are_acknowledged(running, http2_origin, context):
     there = http2_origin(tls=context())
     get(running, there)

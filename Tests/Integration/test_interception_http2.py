@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -13,16 +14,18 @@ import httpx
 import pycurl
 import pytest
 from support.chromium import Chromium
-from support.http2 import TLSInStream, http2
+from support.http2 import HTTP2Client, TLSInStream, http2
 from support.http2origin import content
 from support.interception import HOST, curl, no_client_is_connected
 from support.programs import Settings, answer, clean_environment
 from support.secure import NAME, client_context, forward, tls_of
 from support.wait import SLOWDOWN, until
+from support.wire import request
 from test_http2_proxy_clients import Transfer
 from test_interception_browser import PARTS, part
 
 LARGE = content(1_500_000)
+H2 = ("h2", "http/1.1")
 
 
 @pytest.fixture
@@ -41,8 +44,7 @@ def there(http2_origin, pki):
         body = LARGE if stream.target == "/large" else b"answer to " + stream.target.encode()
         stream.respond(200, no_store, body=body)
 
-    return http2_origin(serve, tls=pki.intermediate.issue(HOST).server_context(
-        alpn=("h2", "http/1.1")))
+    return http2_origin(serve, tls=pki.intermediate.issue(HOST).server_context(alpn=H2))
 
 
 def inside(running, count: int) -> list[dict]:
@@ -178,8 +180,7 @@ def test_a_browser_speaks_it(gateway, http2_origin, pki, authority, workspace, p
         stream.respond(200, *((name.lower(), value) for name, value in fields
                               if name != "Content-Length"), body=body)
 
-    there = http2_origin(serve, tls=pki.intermediate.issue(HOST).server_context(
-        alpn=("h2", "http/1.1")))
+    there = http2_origin(serve, tls=pki.intermediate.issue(HOST).server_context(alpn=H2))
     browser = Chromium(workspace, "%s://%s:%d" % (proxy, NAME, running.proxy[1]),
                        [pki.root.pem_file, authority.file])
     assert '<p id="seen">20 20 10</p>' in browser.shows(f"https://{HOST}:{there.port}/")
@@ -218,4 +219,42 @@ def test_http_1_in_a_tunnel_in_a_stream_is_asked_in_http_2(secure, there, pki, a
         text = inner.ask(f"GET /large HTTP/1.1\r\nHost: {HOST}:{there.port}\r\n"
                          "Connection: close\r\n\r\n".encode())
     assert hashlib.sha256(text[-len(LARGE):]).digest() == hashlib.sha256(LARGE).digest()
+    assert there.versions == {"HTTP/2"}
+
+
+# What is offered
+
+
+@pytest.mark.parametrize("offered", [H2, ("http/1.1",)])
+def test_a_client_in_a_tunnel_is_offered_what_the_server_speaks(
+        running, http2_origin, pki, authority, offered):
+    there = http2_origin(tls=pki.intermediate.issue(HOST).server_context(alpn=offered))
+    wire, answer = running.connect(f"{HOST}:{there.port}")
+    assert answer.status == 200
+    trusted = ssl.create_default_context(cafile=str(authority.file))
+    if offered == H2:
+        with contextlib.closing(HTTP2Client(wire.socket, trusted, HOST)) as client:
+            assert client.socket.selected_alpn_protocol() == "h2"
+            streams = [client.begin(f"/body/{size}", authority=f"{HOST}:{there.port}")
+                       for size in (0, 10, 100_000)]
+            assert [len(client.answer(stream).body) for stream in streams] == [0, 10, 100_000]
+        assert there.versions == {"HTTP/2"} and len(there.served) == 1
+    else:
+        trusted.set_alpn_protocols(list(H2))
+        with trusted.wrap_socket(wire.socket, server_hostname=HOST) as made:
+            assert made.selected_alpn_protocol() == "http/1.1"
+
+
+def test_a_client_in_a_tunnel_may_choose_http_1(running, http2_origin, pki, authority):
+    there = http2_origin(tls=pki.intermediate.issue(HOST).server_context(alpn=H2))
+    wire, _ = running.connect(f"{HOST}:{there.port}")
+    trusted = ssl.create_default_context(cafile=str(authority.file))
+    trusted.set_alpn_protocols(["http/1.1"])
+    with trusted.wrap_socket(wire.socket, server_hostname=HOST) as made:
+        assert made.selected_alpn_protocol() == "http/1.1"
+        made.sendall(request("/body/10", host=f"{HOST}:{there.port}", Connection="close"))
+        text = b""
+        while part := made.recv(1 << 16):
+            text += part
+    assert text.endswith(content(10))
     assert there.versions == {"HTTP/2"}

@@ -51,7 +51,8 @@ def test_a_stale_response_that_must_be_confirmed_is_a_504_if_it_cannot_be(
     response = until(stale, "it is stale")
     assert response.status == 504
     assert response.json()["reason"] == "must-revalidate"
-    assert "connection" in response.json()["message"], "it says why the server is not reached"
+    gone = "stream" if through.way == "http2-server" else "connection"
+    assert gone in response.json()["message"], "it says why the server is not reached"
     assert response.proxy_status["error"] == "destination_unavailable"
     assert response.cache_status["fwd"] == "stale"
 
@@ -417,8 +418,8 @@ def test_trailers_are_stored_and_sent_again(through, size):
         assert (response.body, response.trailers) == (body, SUM_READ)
         assert ("transfer-encoding" in response) == (through.way != "http2")
         assert "content-length" not in response
-        named = {name.strip() for name in response.get("trailer").split(",")}
-        assert named == {"X-Sum", "X-Two"}
+        named = {name.strip().lower() for name in response.get("trailer").split(",")}
+        assert named == {"x-sum", "x-two"}
     plain = running.get(url)
     assert hit(plain) and plain.body == body
     if through.way == "http2":

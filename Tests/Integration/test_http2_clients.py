@@ -76,8 +76,9 @@ def test_curl_transfers_large_content_both_ways(running, pki, workspace):
     file = workspace / "large"
     file.write_bytes(LARGE)
     there, back = workspace / "there", workspace / "back"
-    curl("--http2", "--cacert", str(pki.root.pem_file), "-o", str(there), url(running, path="/large"),
-         "--next", "-sS", "--http2", "--cacert", str(pki.root.pem_file), "-T", str(file),
+    curl("--http2", "--cacert", str(pki.root.pem_file), "-o", str(there),
+         url(running, path="/large"), "--next", "-sS", "--http2", "--cacert",
+         str(pki.root.pem_file), "-T", str(file),
          "-o", str(back), url(running, path="/up"))
     assert there.read_bytes() == LARGE
     assert back.read_bytes() == LARGE

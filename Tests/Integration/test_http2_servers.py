@@ -13,7 +13,6 @@ from support.http2servers import NAMES, HTTP2Server, backend
 from support.http2upstream import configuration
 from support.interception import HOST
 from support.origin import HTTPOrigin, serving
-from support.wait import until
 from support.wire import request
 
 CLEAR = "clear.test"

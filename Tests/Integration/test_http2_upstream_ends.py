@@ -9,7 +9,7 @@ import pytest
 from support.http2 import http2
 from support.http2origin import Setting
 from support.http2upstream import (
-    H2, Code, Gate, asked, configuration, get, get_first, goaway, refused, refusing, send)
+    H2, Code, Gate, asked, configuration, get, get_first, goaway, refused, refusing)
 from support.interception import HOST
 from support.wait import until
 from support.wire import Closed, Wire, request

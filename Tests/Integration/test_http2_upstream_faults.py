@@ -269,6 +269,56 @@ def test_a_response_is_validated(caching, http2_origin, context):
     assert [seen.get("if-none-match") for seen in there.requests] == ["", '"one"']
 
 
+# What is no response, by what the server does instead of answering.
+FAILURES = {
+    "reset": lambda stream: stream.reset_with(Code.INTERNAL_ERROR),
+    "refused": lambda stream: stream.reset_with(Code.REFUSED_STREAM),
+    "malformed": lambda stream: stream.raw(head(stream.number, (":status", "2000"))),
+    "ends early": lambda stream: stream.head(200, [("content-length", "5")], end=True),
+    "closed": lambda stream: stream.connection.close(),
+    "breaks the rules": lambda stream: stream.raw(LIES["data-on-0"](0)),
+}
+
+
+def failing_after_the_first(control: str, how):
+    """A handler whose first response is stale at once."""
+    answered = []
+
+    def handler(stream) -> None:
+        if answered:
+            return how(stream)
+        answered.append(stream)
+        stream.respond(200, ("cache-control", control), ("etag", '"a"'), body=b"old")
+
+    return handler
+
+
+@pytest.mark.parametrize("failure", sorted(FAILURES))
+def test_a_stale_response_is_served_instead_of_an_error(
+        start, http2_origin, context, failure):
+    caching = start({"http2": "require"}, cache={"enabled": True})
+    there = http2_origin(failing_after_the_first(
+        "max-age=0, stale-if-error=600", FAILURES[failure]), tls=context())
+    assert get(caching, there).body == b"old"
+    answer = get(caching, there)
+    assert (answer.status, answer.body) == (200, b"old")
+    assert len(there.requests) >= 2
+
+
+@pytest.mark.parametrize("failure, status", [
+    ("reset", 504), ("refused", 504), ("closed", 504), ("malformed", 502), ("ends early", 502),
+    ("breaks the rules", 502)])
+def test_a_stale_response_that_must_be_confirmed_is_not_served_if_it_cannot_be(
+        start, http2_origin, context, failure, status):
+    """RFC 9111 §5.2.2.2: 504 where the server cannot be reached."""
+    caching = start({"http2": "require"}, cache={"enabled": True})
+    there = http2_origin(failing_after_the_first(
+        "max-age=0, must-revalidate", FAILURES[failure]), tls=context())
+    assert get(caching, there).body == b"old"
+    assert get(caching, there).status == status
+    assert len(there.requests) >= 2
+
+
 @pytest.mark.parametrize("end", ["reset", "closed"])
 def test_a_response_that_breaks_off_is_not_stored(caching, http2_origin, context, end):
     def breaks_off(stream) -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.http2 import http2
 from support.http2origin import Setting, content
 from support.http2upstream import (
-    H2, Gate, asked, configuration, get, get_first, refused, refusing, send)
+    H2, Gate, asked, configuration, get, get_first, refused, refusing)
 from support.interception import HOST
 from support.wait import until
 from support.wire import request

@@ -1,5 +1,5 @@
-"""A gRPC service without generated code, whose messages are bytes, and a way for gRPC's clients to an
-https proxy, with which gRPC cannot speak itself."""
+"""A gRPC service without generated code, whose messages are bytes, and a way for gRPC's clients to
+an https proxy, with which gRPC cannot speak itself."""
 
 from __future__ import annotations
 

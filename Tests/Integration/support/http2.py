@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import h2.config
 import h2.connection
 import h2.events
+import h2.exceptions
 import h2.settings
 import hyperframe.frame
 
@@ -113,9 +114,11 @@ class HTTP2Client:
         return self.head(fields, end)
 
     def send(self, stream: int, data: bytes, end: bool = False) -> None:
-        """Sends content as the windows allow it."""
+        """Sends content as the windows allow it, unless the stream has been reset."""
         rest = memoryview(data)
         while rest or end:
+            if self.answers[stream].reset is not None:
+                raise h2.exceptions.StreamClosedError(stream)
             room = min(self.connection.local_flow_control_window(stream),
                        self.connection.max_outbound_frame_size)
             if rest and room == 0:

@@ -17,7 +17,7 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
-from .frames import GOAWAY, RESET, frame
+from .frames import GOAWAY, frame
 from .origin import OriginConnection
 from .wait import SLOWDOWN
 from .wire import Message
@@ -63,13 +63,19 @@ class ServedStream(Seen):
         self.reset: int | None = None
         self.finished = threading.Event()
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the gateway has ended the stream, or the connection."""
+        return (self.reset is not None or self.connection.is_closed
+                or bool(self.connection.goaways))
+
     # What arrives
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
         with self.connection.changed:
             deadline = time.monotonic() + PATIENCE
             while not condition():
-                if self.reset is not None or self.connection.is_closed:
+                if self.is_gone:
                     raise Gone(f"{self.target}: reset with {self.reset} before {what}")
                 if not self.connection.changed.wait(deadline - time.monotonic()):
                     raise AssertionError(f"{self.target}: not in time: {what}")
@@ -100,15 +106,15 @@ class ServedStream(Seen):
         with self.connection.changed:
             while rest or end:
                 room = 0
-                if self.reset is None and not self.connection.is_closed:
+                if not self.is_gone:
                     room = min(self.connection.h2.local_flow_control_window(self.number),
                                self.connection.h2.max_outbound_frame_size)
                 if rest and room <= 0:
-                    self.wait(lambda: self.reset is None and not self.connection.is_closed
-                              and self.connection.h2.local_flow_control_window(self.number) > 0,
+                    self.wait(lambda: not self.is_gone and
+                              self.connection.h2.local_flow_control_window(self.number) > 0,
                               "room in the windows")
                     continue
-                if self.reset is not None or self.connection.is_closed:
+                if self.is_gone:
                     raise Gone(f"{self.target}: before all was sent")
                 part, rest = bytes(rest[:room]), rest[room:]
                 last = end and not rest
@@ -136,7 +142,10 @@ class ServedStream(Seen):
                 self.end(trailers)
 
     def reset_with(self, code: int) -> None:
-        self.raw(frame(RESET, 0, self.number, code.to_bytes(4, "big")))
+        with self.connection.changed:
+            if not self.is_gone:
+                self.connection.h2.reset_stream(self.number, code)
+                self.connection.flush()
 
     def raw(self, data: bytes) -> None:
         """Sends these bytes, of which the library learns nothing."""
@@ -213,6 +222,8 @@ class ServedConnection:
     def raw(self, data: bytes) -> None:
         with self.changed:
             self.flush()
+            while len(self._out) > 1 << 20 and not self.is_closed:
+                self.changed.wait(1)
             self.has_lied = True
             self._out += data
             self._write()
@@ -224,8 +235,7 @@ class ServedConnection:
             try:
                 self.h2.send_headers(stream, list(fields), end_stream=end)
             except h2.exceptions.ProtocolError:
-                served = self.streams[stream]
-                if served.reset is None and not self.has_lied:
+                if not self.streams[stream].is_gone and not self.has_lied:
                     raise
                 raise Gone(f"stream {stream} is reset") from None
             self.flush()
@@ -324,6 +334,7 @@ class ServedConnection:
             self._woken.recv(1 << 10)
         with self.changed:
             self._write()
+            self.changed.notify_all()
             data = b""
             while self.reads and not self.is_closed:
                 try:
@@ -345,6 +356,7 @@ class ServedConnection:
                 for event in self.h2.receive_data(data):
                     self._event(event)
             except h2.exceptions.ProtocolError as error:
+                self.is_closed = True
                 if not self.has_lied:
                     self.origin.problems.append(AssertionError(
                         f"connection {self.number}: {type(error).__name__}: {error}"))

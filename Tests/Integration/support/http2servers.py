@@ -1,5 +1,5 @@
-"""Real servers of HTTP/2 as origins: nginx, HAProxy, nghttpx and h2o before an origin of HTTP/1.1, and
-Go's net/http.
+"""Real servers of HTTP/2 as origins: nginx, HAProxy, nghttpx and h2o before an origin of HTTP/1.1,
+and Go's net/http.
 
 All answer alike: /body/N with N bytes, /digest with the SHA-256 of what was sent, /trailers with
 trailers, /etag with a validator, and anything else with what was asked for."""
@@ -108,8 +108,8 @@ NAMES = [*CONFIGURATIONS, "go"]
 
 
 class HTTP2Server(Server):
-    """One of `NAMES`, with HTTP/2 over TLS at `port`, and by prior knowledge at `clear_port`, before
-    the origin at a port."""
+    """One of `NAMES`, with HTTP/2 over TLS at `port`, and by prior knowledge at `clear_port`,
+    before the origin at a port. nginx takes so many `requests` on a connection."""
 
     def __init__(self, name: str, folder: Path, leaf: Certificate, origin: int,
                  toolchains: Toolchains, requests: int = 1_000_000):

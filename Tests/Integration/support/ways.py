@@ -1,5 +1,6 @@
-"""One list of tests, four ways that a request takes to its server: a reverse route, the forward
-proxy asked in clear text by HTTP/1.1 and by HTTP/2, and an intercepted tunnel.
+"""One list of tests, five ways that a request takes to its server: a reverse route, the forward
+proxy asked in clear text by HTTP/1.1 and by HTTP/2, an intercepted tunnel, and the forward proxy
+before servers that speak HTTP/2.
 
 A test names what is requested by its URL. Each way sends that as its clients do, and to a server
 that speaks TLS where the way needs it. Tests that leave nothing behind share one gateway for each
@@ -16,11 +17,12 @@ from typing import Any, Protocol
 
 from .gateway import Gateway
 from .http2 import HTTP2Wire
+from .http2front import HTTP2Front
 from .interception import inside
 from .origin import HTTPOrigin, Origin
 from .wire import Response, Wire, request
 
-WAYS = ["reverse", "forward", "http2", "interception"]
+WAYS = ["reverse", "forward", "http2", "interception", "http2-server"]
 
 # A test's own server may be asked by these, where a way names the server at all.
 NAMES = ["127.0.0.1", *(f"{name}.test" for name in (
@@ -98,6 +100,8 @@ class SharedGateways:
         if way == "interception":
             return {"workers": 1, "tls": {"roots": self.roots},
                     "interception": self.authority | {"default": True}}
+        if way == "http2-server":
+            return {"workers": 1, "hosts": [{"match": NAMES, "http2": "require"}]}
         return {"workers": 1}
 
     def reverse(self, ports: list[int]) -> dict:
@@ -124,10 +128,19 @@ class Through:
         shared.prepare(way)
 
     def origin(self, handler: Callable) -> HTTPOrigin:
-        return self._opened(_HTTPAt(handler, **self._options()))
+        return self._fronted(self._opened(_HTTPAt(handler, **self._options())))
 
     def scripted_origin(self, script: Callable) -> Origin:
-        return self._opened(_At(script, **self._options()))
+        return self._fronted(self._opened(_At(script, **self._options())))
+
+    def _fronted(self, made: Any) -> Any:
+        """The origin, at the address of a front that speaks HTTP/2 if the way wants it."""
+        if self.way == "http2-server":
+            front = self._opened(HTTP2Front(
+                made.address, listener=self._shared.listener(self.way)))
+            made.address, made.port = front.address, front.port
+            self._ports.append(front.port)
+        return made
 
     def _options(self) -> dict:
         tls = self.way == "interception"
@@ -145,6 +158,11 @@ class Through:
         made = {**self._shared.configuration(self.way, self._ports), **config}
         if self.way == "interception":
             made["hosts"] = [one | {"intercept": True} for one in config.get("hosts", [])]
+        elif self.way == "http2-server":
+            made["hosts"] = [one | {"http2": "require"} for one in config.get("hosts", [])]
+            listed = {name for one in made["hosts"] for name in one["match"]}
+            if rest := [name for name in NAMES if name not in listed]:
+                made["hosts"].append({"match": rest, "http2": "require"})
         return Client(self.way, self._own()(made))
 
 
@@ -165,7 +183,9 @@ class Client:
             return wire.ask(data)
 
     def wire(self) -> Wire:
-        return HTTP2Wire(self.gateway.proxy) if self.way == "http2" else _WireThrough(self)
+        if self.way == "http2":
+            return HTTP2Wire(self.gateway.proxy)
+        return _Titled(self) if self.way == "http2-server" else _WireThrough(self)
 
     def metric(self, name: str, **labels: str) -> float:
         """As the gateway's; of a counter, how often it has counted since the test began."""
@@ -199,7 +219,7 @@ class Client:
 
     def form(self, data: bytes) -> bytes:
         """Requests in absolute-form, in the form of this way's clients."""
-        if self.way == "forward":
+        if self.way in ("forward", "http2-server"):
             return data
         return _ABSOLUTE.sub(
             lambda found: b"%s %s HTTP/1.1\r" % (found[1], found[3] or b"/"), data)
@@ -224,3 +244,12 @@ class _WireThrough(Wire):
     def close(self) -> None:
         if self.socket is not None:
             self.socket.close()
+
+
+class _Titled(_WireThrough):
+    """Gives trailers the letter case that tests write; HTTP/2 has lost it."""
+
+    def read_body(self, response: Response, method: str = "GET") -> Response:
+        super().read_body(response, method)
+        response.trailers = [(name.title(), value) for name, value in response.trailers]
+        return response

@@ -53,7 +53,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     private var isDelivering = false
     /// Content that it has not accepted yet.
     private var inbox = FIFO<Buffer>()
-    /// How much of what Content-Length says has not arrived yet, in bytes; `nil` if it says nothing.
+    /// How much of what Content-Length announces has not arrived yet, in bytes; `nil` without one.
     var contentLeft: UInt64?
     /// The last byte that Content-Length announces, until the stream ends: the server may yet send
     /// more, and what is complete cannot be taken back (RFC 9113 §8.1.1).

@@ -318,7 +318,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     /// The server has reset the stream.
     func resetByServer(_ code: ErrorCode) {
-        let isUntouched = (code == .refusedStream || code == .http11Required) && !hasBegun
+        let isUntouched = code.leavesUnprocessed && !hasBegun
         serverIsGone(isUntouched ? .server(.upstreamNotProcessed) : .upstreamStreamReset(code))
     }
 

@@ -33,8 +33,8 @@ struct SimulationTests {
             .cacheMemoryHits, .cacheStores, .cacheStoresAborted, .cacheInvalidations,
             .cacheCollapseWaits, .cacheBackgroundRevalidations, .retriesConnectionDied,
             .retriesNotProcessed, .retriesSuperseded, .retriesValidationFailed,
-            .retriesStoredBodyUnreadable, .poolWaitTimeouts, .upgrades, .tunnelsOpened, .cacheDiskHits, .dnsQueries,
-            .dnsCacheHits, .upstreamConnectTimedOut,
+            .retriesStoredBodyUnreadable, .poolWaitTimeouts, .upgrades, .tunnelsOpened,
+            .cacheDiskHits, .dnsQueries, .dnsCacheHits, .upstreamConnectTimedOut,
         ]
 
         mutating func add(_ world: SimulatedWorld) {

@@ -112,7 +112,7 @@ struct ClientWork: Sendable {
                 let response = try await session.data(
                     for: request, content: content, options: options)
                 if headOnly || output.includesHead {
-                    outcome.text += Array(Self.text(of: response.head, response.metrics).utf8)
+                    outcome.text += Self.head(response.head, response.metrics)
                 }
                 if !headOnly { outcome.text += response.content }
                 note(response.head, response.request, &outcome)
@@ -143,7 +143,7 @@ struct ClientWork: Sendable {
         _ progress: ProgressDisplay
     ) async throws {
         let response = try await session.response(for: request, content: content, options: options)
-        if output.includesHead { try progress.output(Array(Self.text(of: response.head, response.metrics).utf8)) }
+        if output.includesHead { try progress.output(Self.head(response.head, response.metrics)) }
         var parts = response.content.makeAsyncIterator()
         while let part = try await parts.next() { try progress.output(part) }
         note(response.head, response.request, &outcome)
@@ -165,7 +165,7 @@ struct ClientWork: Sendable {
             ?? .chosen { "\(folder)/\(DownloadResponse.suggestedName(for: $0, $1))" }
         let response = try await session.download(
             request, content: content, to: destination, options: saving)
-        if output.includesHead { outcome.text += Array(Self.text(of: response.head, response.metrics).utf8) }
+        if output.includesHead { outcome.text += Self.head(response.head, response.metrics) }
         note(response.head, response.request, &outcome)
         let resumed =
             response.resumedBytes > 0 ? ", \(response.resumedBytes) of them kept from before" : ""
@@ -181,12 +181,12 @@ struct ClientWork: Sendable {
     }
 
     /// The head as on the wire, in the version in which it came.
-    private static func text(of head: HTTPResponse, _ metrics: TaskMetrics) -> String {
+    private static func head(_ head: HTTPResponse, _ metrics: TaskMetrics) -> [UInt8] {
         let isHTTP2 = metrics.transactions.last?.protocolName == "h2"
         var text = isHTTP2 ? "HTTP/2 " : "HTTP/1.1 "
         text += "\(head.status.code) \(head.status.reasonPhrase)\r\n"
         for field in head.headerFields { text += "\(field.name.rawName): \(field.value)\r\n" }
-        return text + "\r\n"
+        return Array((text + "\r\n").utf8)
     }
 }
 

@@ -154,7 +154,7 @@ extension HTTP2Connection {
             }
             move(slot, to: state)
             return .trailers(ref, block)
-        case .ignore: spend(.discardedFields, role == .client ? 2 : Abuse.discardedFields.cost, now: now)
+        case .ignore: spendDiscarded(now: now)
         case .resetStream: faultLater(slot, .frameAfterEnd, now: now)
         case .endConnection: return failedEvent(.frameOnClosedStream)
         case .illegal: return failedEvent(.internalError)
@@ -162,11 +162,16 @@ extension HTTP2Connection {
         return .discarded(block)
     }
 
+    /// A server answers until it learns that a client has reset the stream.
+    private mutating func spendDiscarded(now: Int64) {
+        spend(.discardedFields, role == .client ? 2 : Abuse.discardedFields.cost, now: now)
+    }
+
     /// HEADERS on a stream that is not in the table.
     private mutating func unknown(_ id: UInt32, _ block: FieldBlock, now: Int64) -> Event {
         switch state(ofUnknown: id) {
         case .resetByUs:
-            spend(.discardedFields, role == .client ? 2 : Abuse.discardedFields.cost, now: now)
+            spendDiscarded(now: now)
             return .discarded(block)
         case .idle:
             return failedEvent(id & 1 == 0 || role == .server ? .badStreamID : .frameOnIdleStream)

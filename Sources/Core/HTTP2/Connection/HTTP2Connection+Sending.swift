@@ -6,7 +6,7 @@ extension HTTP2Connection {
     /// there is one at most, and no more are opened while many have ended and not been released.
     public var roomForStreams: Int {
         guard role == .client, !isEnding, nextStream <= UInt32(Int32.max) else { return 0 }
-        guard streams.count < 2 * limits.streams else { return 0 }
+        guard streams.count < max(16, 2 * limits.streams) else { return 0 }
         guard hasPeerSettings else { return max(0, 1 - places) }
         return max(0, min(limits.streams, Int(peer.maxConcurrentStreams)) - places)
     }

@@ -51,6 +51,13 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable {
         }
     }
 
+    /// Whether the request must be sent over HTTP/1.1.
+    public var asksForHTTP1: Bool { rawValue == Self.http11Required.rawValue }
+
+    /// Whether a stream that was reset for it has not been processed, if nothing of a response has
+    /// arrived.
+    public var leavesUnprocessed: Bool { self == .refusedStream || asksForHTTP1 }
+
     /// The name, or the number of a code that has none.
     public var text: String { name.map { "\($0)" } ?? "error code \(rawValue)" }
 }

@@ -82,7 +82,10 @@ struct ErrorReply {
             parameters["next-hop"] = .string("\(nextHop.address)")
         }
         // RFC 9209 §2.1.3: the name in ALPN. HTTP/1.1 is what everybody expects.
-        if server?.carrier == .http2 { parameters["next-protocol"] = .token("h2") }
+        switch server?.carrier {
+        case .http2?: parameters["next-protocol"] = .token("h2")
+        case .http1?, nil: break
+        }
         if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
             parameters["rcode"] = .string("\(code)")
         }

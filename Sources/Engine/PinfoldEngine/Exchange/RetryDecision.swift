@@ -45,8 +45,9 @@ struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
 ///
 /// It is used only while nothing of a response has reached the client (``ExchangeState``). A
 /// request is sent again only if all of its content can be sent again, and once for each reason
-/// (for a reload, once for each reload; if it was not processed, three times). Only after the death of a connection may the server have
-/// acted on the request: then the request must be idempotent (RFC 9110 §9.2.2).
+/// (for a reload, once for each reload; if it was not processed, three times). Only after the death
+/// of a connection may the server have acted on the request: then the request must be idempotent
+/// (RFC 9110 §9.2.2).
 struct RetryDecision {
     /// How an attempt ended.
     enum Ending: Equatable, CaseIterable {

@@ -46,7 +46,7 @@ extension HTTP2UpstreamConnection {
                 UnsafeRawBufferPointer(rebasing: bytes[range]), in: input, endsStream: endsStream)
         case .reset(let ref, let code):
             budget.spend(.part)
-            if code == .http11Required { origin.speaksHTTP1Again(in: environment) }
+            if code.asksForHTTP1 { origin.speaksHTTP1Again(in: environment) }
             stream(ref)?.resetByServer(code)
         case .streamFailed(let ref, let reason):
             budget.spend(.part)
@@ -242,7 +242,7 @@ extension HTTP2UpstreamConnection {
     /// The server processes no streams beyond `last`: their requests may be sent elsewhere.
     private func goaway(after last: UInt32, _ code: ErrorCode) {
         pool.withdraw(self)
-        if code == .http11Required { origin.speaksHTTP1Again(in: environment) }
+        if code.asksForHTTP1 { origin.speaksHTTP1Again(in: environment) }
         for stream in streams.compactMap({ $0 }) {
             guard let ref = stream.ref, ref.id > last else { continue }
             stream.failed(.server(.upstreamNotProcessed))

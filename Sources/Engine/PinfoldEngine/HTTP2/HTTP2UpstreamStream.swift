@@ -53,7 +53,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     private var isDelivering = false
     /// Content that it has not accepted yet.
     private var inbox = FIFO<Buffer>()
-    /// How much of what Content-Length says has not arrived yet, in bytes; `nil` if it says nothing.
+    /// How much of what Content-Length announces has not arrived yet, in bytes; `nil` without one.
     var contentLeft: UInt64?
     /// The last byte that Content-Length announces, until the stream ends: the server may yet send
     /// more, and what is complete cannot be taken back (RFC 9113 §8.1.1).
@@ -318,7 +318,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     /// The server has reset the stream.
     func resetByServer(_ code: ErrorCode) {
-        let isUntouched = (code == .refusedStream || code == .http11Required) && !hasBegun
+        let isUntouched = code.leavesUnprocessed && !hasBegun
         serverIsGone(isUntouched ? .server(.upstreamNotProcessed) : .upstreamStreamReset(code))
     }
 
@@ -354,26 +354,22 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// The server has done something, or is expected to do something else: gives it time.
     private func awaitServer() {
         guard consumer != nil, ref != nil else { return }
-        let timeouts = connection.origin.timeouts
-        let milliseconds: Int64
-        if !content.isEmpty {
-            milliseconds = timeouts.bodyMilliseconds
-        } else {
-            switch response {
-            case .none:
-                // While the request is under way, the client's own deadline applies.
-                guard endIsSent else { return due = .max }
-                milliseconds = timeouts.firstByteMilliseconds
-            case .underWay:
-                // The client is the slow side; its own deadline applies.
-                guard !isPaused else { return due = .max }
-                milliseconds =
-                    isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
-            case .ended: return due = .max
-            }
-        }
-        due = loop.now + milliseconds
+        due = patience.map { loop.now + $0 } ?? .max
         connection.look(at: due)
+    }
+
+    /// How long the server may take for what comes next, in milliseconds; `nil` if it is the
+    /// client's turn, whose own deadline applies.
+    private var patience: Int64? {
+        let timeouts = connection.origin.timeouts
+        guard content.isEmpty else { return timeouts.bodyMilliseconds }
+        switch response {
+        case .none: return endIsSent ? timeouts.firstByteMilliseconds : nil
+        case .underWay:
+            guard !isPaused else { return nil }
+            return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
+        case .ended: return nil
+        }
     }
 
     /// Whether the server has not accepted all that was sent, though its windows allow it.

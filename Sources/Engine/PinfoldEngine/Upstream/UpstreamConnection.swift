@@ -145,10 +145,13 @@ final class UpstreamConnection: EventHandler, PooledConnection {
 
     /// The connection is ready for requests.
     func established(_ tls: TLSClientConnection) {
-        if tls.carrier == .http2 { return continueInHTTP2(trustEnds: tls.facts?.expires) }
-        if origin.http2.isRequired {
-            close()
-            return pool.handshakeEnded(self, .server(.upstreamHTTP2NotSpoken))
+        switch tls.carrier {
+        case .http2: return continueInHTTP2(trustEnds: tls.facts?.expires)
+        case .http1:
+            guard !origin.http2.isRequired else {
+                close()
+                return pool.handshakeEnded(self, .server(.upstreamHTTP2NotSpoken))
+            }
         }
         environment.loop.setDeadline(self, after: nil)
         handle(.opened)

@@ -126,8 +126,8 @@ extension ClientConnection {
         if http.phase == .idle, input?.isEmpty ?? true { endedUntried() }
     }
 
-    /// A buffer with free space. The one that holds the exchange's head, or content that still waits
-    /// to be written to a server, stays unchanged; what follows goes into another.
+    /// A buffer with free space. One that holds the exchange's head, or content that still waits to
+    /// be written to a server, stays unchanged; what follows goes into another.
     @inline(__always)
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
         http.isInExchange

@@ -104,6 +104,18 @@ struct ClientTests {
         #expect(client.room == 1)
     }
 
+    @Test func `opens no more while many have ended and not been released`() {
+        let client = TestConnection(.client, limits: HTTP2Limits(streams: 1))
+        for id in stride(from: UInt32(1), to: 32, by: 2) {
+            #expect(client.room == 1)
+            Self.request(client)
+            client.reset(id)
+        }
+        #expect(client.room == 0)
+        client.release(1)
+        #expect(client.room == 1)
+    }
+
     @Test func `passes over what the server sends on a stream that it has reset`() {
         let client = TestConnection(.client)
         Self.request(client)

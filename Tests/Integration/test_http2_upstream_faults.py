@@ -363,3 +363,12 @@ def test_requests_that_come_together_are_one_at_the_server(caching, http2_origin
         gate.opened.set()
         assert [client.answer(stream).body for stream in streams] == [b"shared"] * 10
     assert len(there.requests) == 1
+
+
+def test_a_server_of_http_2_alone_is_asked_in_it_again(running, http2_origin, pki):
+    there = http2_origin(
+        refusing(1, lambda stream: stream.raw(LIES["data-on-0"](0))), http1=lambda _: None,
+        tls=pki.intermediate.issue(HOST).server_context(alpn=("h2",)))
+    assert get(running, there, "/before").status == 200
+    assert send(running, there, "/breaks", "POST").status == 502
+    until(lambda: get(running, there).status == 200, "it is asked in HTTP/2 again")

@@ -11,10 +11,14 @@ struct HTTP2Standing {
     let isRequired: Bool
     /// For how many of those who wait one connection that is being made is enough.
     private(set) var streamsPerConnection: Int
+    /// When a connection was last begun for somebody who still waits, in the loop's milliseconds.
+    var attemptedAt = Int64.min / 2
     /// HTTP/1.1 is spoken until then, in the loop's milliseconds.
     var avoidedUntil = Int64.min
     /// The same server over HTTP/1.1; `nil` until it is needed.
     var sibling: Origin?
+    /// The origin whose sibling it is of.
+    weak var elder: Origin?
     /// What makes another connection if the first one is slow.
     var secondAttempt: SecondAttempt?
 
@@ -32,6 +36,14 @@ struct HTTP2Standing {
             ?? isRequired
         streamsPerConnection = isOffered ? Self.untried : 1
     }
+
+    /// Whether a connection that several may share is on its way, and has not been for long.
+    func mayBeWaitedFor(at now: Int64) -> Bool {
+        streamsPerConnection > 1 && now - attemptedAt < SecondAttempt.milliseconds
+    }
+
+    /// Nobody waits any more for connections that are being made: who comes next gets another.
+    mutating func isAwaitedByNobody() { attemptedAt = .min / 2 }
 
     /// A connection has been made, or has failed, which is no reason to count on the next.
     /// - Returns: whether exchanges that counted on it need others.
@@ -63,6 +75,7 @@ extension Origin {
             key: key, policy: policy, entryIndex: entryIndex, refusal: refusal, match: match,
             carrier: carrier, context: tls)
         http2.sibling = made
+        made.http2.elder = self
         return made
     }
 
@@ -78,6 +91,10 @@ extension Origin {
                 "reason": "\(reason.reason)", "detail": "\(reason.explanation)",
             ])
     }
+
+    /// A new connection with HTTP/1.1 could not be used: a server that speaks only HTTP/2 is spoken
+    /// to in that again, whatever it did.
+    func http1Failed() { http2.elder?.http2.avoidedUntil = .min }
 
     /// HTTP/1.1 is spoken for a while, unless the configuration requires HTTP/2.
     @discardableResult

@@ -5,7 +5,8 @@ import EventLoop
 ///
 /// It is like the second address of connection racing (RFC 8305 §5), and as patient.
 final class SecondAttempt: EventHandler, EnvironmentPart {
-    private static let milliseconds: Int64 = 250
+    /// After how long another one is made.
+    static let milliseconds: Int64 = 250
 
     let environment: Environment
     private let pool: UpstreamPool

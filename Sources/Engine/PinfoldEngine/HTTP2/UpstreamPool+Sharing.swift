@@ -26,9 +26,9 @@ extension UpstreamPool {
             consumer.upstreamReady(connection.open(for: consumer))
             return true
         }
-        guard origin.idle.isEmpty || fresh, origin.connecting + origin.settling > 0 else {
-            return false
-        }
+        guard origin.idle.isEmpty || fresh,
+            origin.http2.mayBeWaitedFor(at: environment.loop.now)
+        else { return false }
         origin.waiters.append(consumer, wantsFresh: fresh)
         guard !origin.needsConnection else {
             origin.waiters.remove(consumer)
@@ -47,7 +47,9 @@ extension UpstreamPool {
         guard !origin.waiters.isEmpty, origin.connecting + origin.settling > 0,
             origin.http2.streamsPerConnection > 1
         else { return false }
-        if origin.waiters.count > origin.connecting, takePermits(origin) { connect(origin) }
+        if !origin.http2.mayBeWaitedFor(at: environment.loop.now), takePermits(origin) {
+            connect(origin)
+        }
         return true
     }
 

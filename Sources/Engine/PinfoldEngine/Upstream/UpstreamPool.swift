@@ -77,6 +77,7 @@ final class UpstreamPool: UpstreamSource {
             return
         }
         waitEnded(waiter, origin, .abandoned)
+        if origin.waiters.isEmpty { origin.http2.isAwaitedByNobody() }
         leaveQueueIfNobodyWaits(origin)
         forgetIfUnused(origin)
     }
@@ -149,6 +150,7 @@ final class UpstreamPool: UpstreamSource {
     func connect(_ origin: Origin, for client: IPNetwork? = nil) {
         origin.connecting += 1
         establishing += 1
+        origin.http2.attemptedAt = environment.loop.now
         let policy = origin.policy
         var operation: ConnectOperation?
         operation = ConnectOperation(
@@ -245,6 +247,8 @@ final class UpstreamPool: UpstreamSource {
         environment.note(origin.reachability, nil, for: connection.client)
         if connection.hasUnsolicitedData() { return refuse(connection) }
         let waitsForOne = origin.http2.learned(isShared: connection.isShared)
+        // Its server's settings are awaited next.
+        if connection.isShared { origin.http2.attemptedAt = environment.loop.now }
         assign(connection, isFresh: true)
         if waitsForOne { connectForAll(origin) }
     }
@@ -273,6 +277,7 @@ final class UpstreamPool: UpstreamSource {
         }
         // Those who counted on this one try for themselves.
         if origin.http2.isOffered { _ = origin.http2.learned(isShared: false) }
+        origin.http1Failed()
         connectForAll(origin)
         forgetIfUnused(origin)
     }

@@ -6,6 +6,7 @@ import contextlib
 import threading
 
 import pytest
+from support.frames import DATA, PING, frame
 from support.http2 import http2
 from support.http2origin import Setting
 from support.http2upstream import (
@@ -257,3 +258,26 @@ def test_an_upload_that_is_aborted_never_looks_complete(
     assert not seen.complete
     assert get(running, there).status == 200
     assert len(there.served) == 1
+
+
+def test_a_client_that_leaves_while_a_frame_is_half_there_disturbs_no_other(
+        running, http2_origin, context):
+    ping = frame(PING, 0, 0, b"12345678")
+
+    def half(stream) -> None:
+        if stream.target != "/half":
+            return stream.respond(body=b"whole")
+        stream.head(200)
+        stream.raw(frame(DATA, 0, stream.number, b"x" * 100) + ping[:5])
+        stream.wait_reset()
+        stream.raw(ping[5:])
+
+    there = http2_origin(half, tls=context())
+    with running.wire() as wire:
+        wire.send(request(there.url("/half", HOST)))
+        wire.read_until(b"x" * 100)
+        wire.reset()
+    until(lambda: there.requests[0].reset is not None, "the stream is reset")
+    for _ in range(3):
+        assert get(running, there).body == b"whole"
+    assert len(there.served) == 1 and there.versions == {"HTTP/2"}

@@ -13,7 +13,8 @@ extension Exchange {
         }
         guard response.status == 101 else { return !(200..<300).contains(response.status) }
         return withRequestHead { head in
-            guard let key = request.fields.only(named: "sec-websocket-key", in: head) else {
+            // The gateway's own is behind any that the client sent.
+            guard let key = request.fields.last(named: "sec-websocket-key", in: head) else {
                 return true
             }
             let expected = WebSocketKey.answer(to: head.extracting(key.indices))
@@ -25,6 +26,15 @@ extension Exchange {
 }
 
 extension FieldSection {
+    /// The value of the last field with a name that has no ID; `nil` if there is none.
+    fileprivate func last(named name: StaticString, in bytes: Span<UInt8>) -> ByteRange? {
+        var found: ByteRange?
+        for field in self where field.id == .other && bytes.holds(lowercase: name, at: field.name) {
+            found = field.value
+        }
+        return found
+    }
+
     /// The value of the only field with a name that has no ID; `nil` if there is none, or several.
     fileprivate func only(named name: StaticString, in bytes: Span<UInt8>) -> ByteRange? {
         var found: ByteRange?

@@ -161,7 +161,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     func close(ifIdleFor milliseconds: Int64) {
         idleEnd = environment.loop.now + milliseconds
         http.trim()
-        Buffer.release(&input)
+        // What has been read and not been looked at is part of what follows.
+        if input?.isEmpty ?? true { Buffer.release(&input) }
         output.trim()
         look(at: idleEnd)
     }
@@ -200,9 +201,14 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
             cancels = max(0, cancels - 1)
         }
         sendSoon()
-        guard !willTellPool else { return }
+        tellPool()
+    }
+
+    /// Tells the pool that there may be room, or no stream any more. Later, because it may be handing
+    /// out this connection's streams right now.
+    func tellPool() {
+        guard isOpen, !willTellPool else { return }
         willTellPool = true
-        // Later, because the pool may be handing out this connection's streams right now.
         environment.loop.afterTurn { [self] in
             willTellPool = false
             if phase == .open, cancels >= Self.greatestCancels { pool.withdraw(self) }
@@ -241,7 +247,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         guard isOpen else { return }
         if !output.isEmpty { send() }
         drive()
-        if writingFailed { fail(.server(.upstreamClosed)) }
+        // It goes on reading if its turn was over.
+        if writingFailed, !budget.isSpent { fail(.server(.upstreamClosed)) }
     }
 
     /// Counts what was queued since the last time.

@@ -39,6 +39,8 @@ final class HTTP2UpstreamStream: UpstreamStream {
     var endIsSent = false {
         didSet { if endIsSent { endPosition = connection.output.totalBytes } }
     }
+    /// Its content waits for the server to ask for it (RFC 9110 §10.1.1).
+    private var awaitsContinue = false
     /// Where in the connection's output its request ends.
     private var endPosition: UInt64 = 0
 
@@ -127,6 +129,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
             return true
         }
         endIsSent = hasNoContent
+        awaitsContinue = request.expectsContinue && !hasNoContent
         return true
     }
 
@@ -138,6 +141,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     func send(_ bytes: UnsafeRawBufferPointer, owner: Buffer) {
         // The server may have said that it does not want the rest.
         guard ref != nil, consumer != nil, !endIsSent else { return }
+        awaitsContinue = false
         if !content.appendCopy(bytes) { content.append(bytes, owner: owner) }
     }
 
@@ -168,6 +172,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     func interimHead(_ head: UnsafeRawBufferPointer) {
         hasBegun = true
+        awaitsContinue = false
         awaitServer()
         consumer?.upstreamHead(head)
     }
@@ -218,7 +223,8 @@ final class HTTP2UpstreamStream: UpstreamStream {
         response = .ended(trailers)
         awaitServer()
         if var last = lastByte.take() { withUnsafeBytes(of: &last) { keep($0) } }
-        guard consumer != nil, !isPaused, !isDelivering else { return }
+        // Its place is free, though its content still waits.
+        guard consumer != nil, !isPaused, !isDelivering else { return connection.tellPool() }
         guard inbox.isEmpty else { return deliver() }
         endIsSent ? conclude() : requestFollows()
     }
@@ -364,7 +370,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
         let timeouts = connection.origin.timeouts
         guard content.isEmpty else { return timeouts.bodyMilliseconds }
         switch response {
-        case .none: return endIsSent ? timeouts.firstByteMilliseconds : nil
+        case .none: return endIsSent || awaitsContinue ? timeouts.firstByteMilliseconds : nil
         case .underWay:
             guard !isPaused else { return nil }
             return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds

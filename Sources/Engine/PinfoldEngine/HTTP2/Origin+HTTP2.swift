@@ -94,7 +94,13 @@ extension Origin {
 
     /// A new connection with HTTP/1.1 could not be used: a server that speaks only HTTP/2 is spoken
     /// to in that again, whatever it did.
-    func http1Failed() { http2.elder?.http2.avoidedUntil = .min }
+    func http1Failed(_ fault: ExchangeError) {
+        switch fault {
+        case .server(.upstreamClosed), .upstreamReset, .upstreamUnanswered, .response, .tlsFailed:
+            http2.elder?.http2.avoidedUntil = .min
+        default: break
+        }
+    }
 
     /// HTTP/1.1 is spoken for a while, unless the configuration requires HTTP/2.
     @discardableResult

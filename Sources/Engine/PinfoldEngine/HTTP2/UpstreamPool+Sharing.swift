@@ -47,7 +47,10 @@ extension UpstreamPool {
         guard !origin.waiters.isEmpty, origin.connecting + origin.settling > 0,
             origin.http2.streamsPerConnection > 1
         else { return false }
-        if !origin.http2.mayBeWaitedFor(at: environment.loop.now), takePermits(origin) {
+        // Those on their way may all be of others who have left.
+        if !origin.http2.mayBeWaitedFor(at: environment.loop.now),
+            origin.connecting + origin.settling <= origin.waiters.count, takePermits(origin)
+        {
             connect(origin)
         }
         return true

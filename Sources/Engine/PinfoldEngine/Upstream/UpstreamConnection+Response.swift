@@ -306,7 +306,7 @@ extension UpstreamConnection {
         let (consumer, started) = (consumer, http.responseHasBegun)
         let mayBeWrongPort = isNewInClearText && !origin.portIsProven && !started
         let fault = mayBeWrongPort ? fault.ofUnanswered : fault
-        if uses == 0, !started { origin.http1Failed() }
+        if uses == 0, !started { origin.http1Failed(fault) }
         self.consumer = nil
         close()
         consumer?.upstreamFailed(StreamError(fault, responseStarted: started))

@@ -116,7 +116,10 @@ final class UpstreamPool: UpstreamSource {
         while let connection = origin.idle.popLast() {
             countIdle(-1, origin)
             if !connection.hasCarriedRequest { isNoLongerUnused(connection) }
-            guard connection.hasRoom else { continue }
+            guard connection.hasRoom else {
+                connection.retire()
+                continue
+            }
             guard isTrusted(connection) else {
                 endTrust(connection)
                 continue
@@ -277,7 +280,7 @@ final class UpstreamPool: UpstreamSource {
         }
         // Those who counted on this one try for themselves.
         if origin.http2.isOffered { _ = origin.http2.learned(isShared: false) }
-        origin.http1Failed()
+        origin.http1Failed(failure.error)
         connectForAll(origin)
         forgetIfUnused(origin)
     }

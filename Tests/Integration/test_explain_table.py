@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 from support.gateway import Gateway, free_port, run_pinfold
 from support.origin import reply
+from support.wait import until
 from support.wire import Closed, request
 
 HOST, OTHER, BOTH, DENIED, ABSENT = (
@@ -110,8 +111,13 @@ def through_tunnel(running: Gateway, host: str, port: int) -> str | None:
                 if inside.recv(1 << 16).startswith(b"HTTP/1.1 200"):
                     return None
         wire.close()
-        lines = running.wait_access(before + 1)
-        return next(line["reason"] for line in reversed(lines) if "reason" in line)
+        # The lines of earlier requests may come late.
+        def reasons() -> list[str]:
+            return [line["reason"] for line in running.access_lines()[before:] if "reason" in line
+                    and f"{host}:{port}" in (line.get("tunnel"), line["target"])]
+
+        until(reasons, f"why the tunnel to {host}:{port} failed")
+        return reasons()[-1]
 
 
 def explained(running: Gateway, url: str, *arguments: str) -> tuple[int, dict]:

@@ -204,8 +204,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         tellPool()
     }
 
-    /// Tells the pool that there may be room, or no stream any more. Later, because it may be handing
-    /// out this connection's streams right now.
+    /// Tells the pool that there may be room, or no stream any more. Later, because it may be
+    /// handing out this connection's streams right now.
     func tellPool() {
         guard isOpen, !willTellPool else { return }
         willTellPool = true

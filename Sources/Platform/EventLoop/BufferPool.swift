@@ -182,7 +182,8 @@ public final class BufferPool {
         in buffer: inout Buffer?, isLarge: Bool = false
     ) -> UnsafeMutableRawBufferPointer {
         if buffer != nil, !isKnownUniquelyReferenced(&buffer), let current = buffer {
-            let next = isLarge ? takeLarge() : take(atLeast: current.count + 1)
+            let fits = isLarge && current.count < Self.largeBytes
+            let next = fits ? takeLarge() : take(atLeast: current.count + 1)
             next.copyUnread(of: current)
             buffer = next
         }

@@ -118,12 +118,6 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         body(requestHead.octets)
     }
 
-    /// Whether the buffer contains the request's head or content.
-    package func holds(_ buffer: Buffer) -> Bool {
-        intake.buffer === buffer
-            || upload.rewritten != nil && upload.rewritten?.buffer === buffer
-    }
-
     /// Accepts a complete request head; the next call is ``route(at:)``. Returns false if that must
     /// not follow: the object is not free.
     ///

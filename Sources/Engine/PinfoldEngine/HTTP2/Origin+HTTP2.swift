@@ -62,8 +62,11 @@ extension Origin {
     private static let fallbackMilliseconds: Int64 = 300_000
 
     /// Whether more exchanges wait than the connections on their way are enough for.
-    var needsConnection: Bool {
-        waiters.count > (connecting &+ settling) &* http2.streamsPerConnection
+    var needsConnection: Bool { needsConnection(besides: 0) }
+
+    /// The same if so many others wait as well.
+    func needsConnection(besides others: Int) -> Bool {
+        waiters.count + others > (connecting &+ settling) &* http2.streamsPerConnection
     }
 
     /// The same server over HTTP/1.1, for what cannot be done over HTTP/2.

@@ -27,13 +27,10 @@ extension UpstreamPool {
             return true
         }
         guard origin.idle.isEmpty || fresh,
-            origin.http2.mayBeWaitedFor(at: environment.loop.now)
+            origin.http2.mayBeWaitedFor(at: environment.loop.now),
+            !origin.needsConnection(besides: 1)
         else { return false }
         origin.waiters.append(consumer, wantsFresh: fresh)
-        guard !origin.needsConnection else {
-            origin.waiters.remove(consumer)
-            return false
-        }
         environment.metrics.adjust(.waiting, host: origin.route, by: 1)
         if origin.http2.secondAttempt == nil {
             origin.http2.secondAttempt = SecondAttempt(self, origin)

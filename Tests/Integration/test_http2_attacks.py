@@ -32,6 +32,12 @@ def asked(there: HTTPOrigin) -> int:
                for one in list(there.connections) for path in (PATH, LARGE))
 
 
+def counted(running) -> float:
+    """Connections that were asked to open no more streams, or ended, because of abuse."""
+    return (running.metric("pinfold_client_http2_abuse_total")
+            + running.metric("pinfold_client_http2_warnings_total"))
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
 def test_an_attack_reaches_nothing(gateway, there, attack):
     running = gateway(merged(CONFIGURATION, {"cache": {"enabled": False}, "workers": 1}))
@@ -53,6 +59,7 @@ def test_an_attack_reaches_nothing(gateway, there, attack):
         if attack.end == "budget":
             assert attacker.ended.wait(10)
             assert any(text for _, text in attacker.goaways), "it says what was counted"
+            assert counted(running) > 0, "it is counted"
     finally:
         attacker.close()
     reached = asked(there) - before

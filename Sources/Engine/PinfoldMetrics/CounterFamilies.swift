@@ -109,6 +109,51 @@ struct CounterFamily: Sendable {
                 Series("reason=\"protocol_error\"", .clientHandshakesProtocolError),
             ]),
         CounterFamily(
+            "pinfold_client_http2_errors",
+            "HTTP/2 connections of clients that were ended with an error, by its code.",
+            [
+                Series("code=\"no_error\"", .http2EndedNoError),
+                Series("code=\"protocol_error\"", .http2EndedProtocolError),
+                Series("code=\"internal_error\"", .http2EndedInternalError),
+                Series("code=\"flow_control_error\"", .http2EndedFlowControlError),
+                Series("code=\"settings_timeout\"", .http2EndedSettingsTimeout),
+                Series("code=\"stream_closed\"", .http2EndedStreamClosed),
+                Series("code=\"frame_size_error\"", .http2EndedFrameSizeError),
+                Series("code=\"compression_error\"", .http2EndedCompressionError),
+                Series("code=\"enhance_your_calm\"", .http2EndedEnhanceYourCalm),
+            ]),
+        CounterFamily(
+            "pinfold_client_http2_warnings",
+            """
+            HTTP/2 connections whose clients were asked to open no more streams, because much that \
+            they send costs work and brings nothing.
+            """,
+            .http2Warned),
+        CounterFamily(
+            "pinfold_client_http2_abuse",
+            "HTTP/2 connections of clients that were ended for that, by what cost the most.",
+            [
+                Series("cause=\"resets_received\"", .http2AbuseResetsReceived),
+                Series("cause=\"resets_caused\"", .http2AbuseResetsCaused),
+                Series("cause=\"malformed_messages\"", .http2AbuseMalformedMessages),
+                Series("cause=\"fields_refused\"", .http2AbuseFieldsRefused),
+                Series("cause=\"streams_refused\"", .http2AbuseStreamsRefused),
+                Series("cause=\"discarded_fields\"", .http2AbuseDiscardedFields),
+                Series("cause=\"continuations\"", .http2AbuseContinuations),
+                Series("cause=\"empty_continuations\"", .http2AbuseEmptyContinuations),
+                Series("cause=\"empty_data\"", .http2AbuseEmptyData),
+                Series("cause=\"tiny_data\"", .http2AbuseTinyData),
+                Series("cause=\"padding\"", .http2AbusePadding),
+                Series("cause=\"pings\"", .http2AbusePings),
+                Series("cause=\"settings\"", .http2AbuseSettings),
+                Series("cause=\"priorities\"", .http2AbusePriorities),
+                Series("cause=\"window_updates\"", .http2AbuseWindowUpdates),
+                Series("cause=\"tiny_windows\"", .http2AbuseTinyWindows),
+                Series("cause=\"unknown_frames\"", .http2AbuseUnknownFrames),
+                Series("cause=\"late_frames\"", .http2AbuseLateFrames),
+                Series("cause=\"goaways\"", .http2AbuseGoaways),
+            ]),
+        CounterFamily(
             "pinfold_authentications",
             "Requests to listeners with authentication, by result.",
             [

@@ -4,7 +4,7 @@
 enum PlainLayout {
     @inlinable static var gauges: Int { 0 }
     @inlinable static var counters: Int { 16 }
-    static var histograms: Int { 128 }
+    static var histograms: Int { 192 }
     /// By reason: exchanges that were refused, failed or cut off.
     static var failures: Int { histograms + 8 * HistogramBuckets.cells }
 

@@ -63,6 +63,38 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case authenticationsEnded
     /// Password checks that waited because of failures before them.
     case authenticationsDelayed
+    // Connections of clients with HTTP/2 that ended with an error, by its code.
+    case http2EndedNoError
+    case http2EndedProtocolError
+    case http2EndedInternalError
+    case http2EndedFlowControlError
+    case http2EndedSettingsTimeout
+    case http2EndedStreamClosed
+    case http2EndedFrameSizeError
+    case http2EndedCompressionError
+    case http2EndedEnhanceYourCalm
+    /// A client was asked to open no more streams.
+    case http2Warned
+    // Ends for abuse, by what cost the most.
+    case http2AbuseResetsReceived
+    case http2AbuseResetsCaused
+    case http2AbuseMalformedMessages
+    case http2AbuseFieldsRefused
+    case http2AbuseStreamsRefused
+    case http2AbuseDiscardedFields
+    case http2AbuseContinuations
+    case http2AbuseEmptyContinuations
+    case http2AbuseEmptyData
+    case http2AbuseTinyData
+    case http2AbusePadding
+    case http2AbusePings
+    case http2AbuseSettings
+    case http2AbusePriorities
+    case http2AbuseWindowUpdates
+    case http2AbuseTinyWindows
+    case http2AbuseUnknownFrames
+    case http2AbuseLateFrames
+    case http2AbuseGoaways
     case clientBytesReceived
     case clientBytesSent
 

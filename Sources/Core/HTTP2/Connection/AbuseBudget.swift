@@ -111,6 +111,17 @@ public struct AbuseBudget: Sendable {
     /// How often it has been counted.
     public subscript(_ abuse: Abuse) -> UInt32 { counts[abuse.rawValue] }
 
+    /// What has cost the most, by what one of it usually costs.
+    public var chiefCause: Abuse {
+        var chief = Abuse.resetReceived
+        var highest: UInt64 = 0
+        for abuse in Abuse.allCases {
+            let cost = UInt64(self[abuse]) * UInt64(abuse.cost)
+            if cost > highest { (chief, highest) = (abuse, cost) }
+        }
+        return chief
+    }
+
     /// The share that has been used, from 0 to 1, for diagnostics.
     public var used: Double { Double(capacity - max(0, left)) / Double(capacity) }
 
@@ -164,7 +175,16 @@ public struct AbuseBudget: Sendable {
     /// The size of the text that ``writeText(_:)`` writes at most, in bytes.
     static let textBytes = 640
 
-    /// Writes what was counted: `resets-received 75, pings 3`.
+    /// What was counted: `resets-received 75, pings 3`.
+    public var text: String {
+        withUnsafeTemporaryAllocation(byteCount: Self.textBytes, alignment: 1) { memory in
+            var writer = HeadWriter(memory)
+            writeText(&writer)
+            return String(decoding: memory[..<writer.count], as: UTF8.self)
+        }
+    }
+
+    /// Writes the same.
     func writeText(_ writer: inout HeadWriter) {
         var isFirst = true
         for abuse in Abuse.allCases where self[abuse] > 0 {

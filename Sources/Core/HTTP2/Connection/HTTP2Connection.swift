@@ -111,7 +111,8 @@ public struct HTTP2Connection: ~Copyable {
     var pending: Pending = []
     var failedStream = StreamRef(id: 0, slot: -1)
     var streamReason = StreamReason.frameAfterEnd
-    var connectionReason = ConnectionReason.internalError
+    /// Why it has failed, once it has.
+    public internal(set) var connectionReason = ConnectionReason.internalError
 
     var drain = Drain.none
     /// The last stream that this side will process, once the end has been announced.

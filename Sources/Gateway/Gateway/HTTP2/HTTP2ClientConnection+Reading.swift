@@ -316,18 +316,32 @@ extension HTTP2ClientConnection {
     // MARK: Errors
 
     private func failed(_ reason: ConnectionReason) {
+        countFailure()
+        var detail = "\(reason.explanation)"
+        if reason == .abuse { detail += ": \(http.budget.text)" }
         worker.shared.logger.info(
             "an HTTP/2 connection is ended because of what its client sent",
             metadata: [
                 "listener": "\(ingress.name)", "client": "\(peer)", "reason": "\(reason.reason)",
-                "detail": "\(reason.explanation)",
+                "detail": "\(detail)",
             ])
         end()
     }
 
+    /// Counts the connection as ended with an error.
+    func countFailure() {
+        let reason = http.connectionReason
+        environment.metrics.add(.http2Ended(reason.code))
+        if reason == .abuse { environment.metrics.add(.http2Abuse(http.budget.chiefCause)) }
+    }
+
     private func reportWarning() {
+        environment.metrics.add(.http2Warned)
         worker.shared.logger.info(
             "an HTTP/2 connection takes no more streams: much that it sends brings nothing",
-            metadata: ["listener": "\(ingress.name)", "client": "\(peer)"])
+            metadata: [
+                "listener": "\(ingress.name)", "client": "\(peer)",
+                "detail": "\(http.budget.text)",
+            ])
     }
 }

@@ -207,7 +207,10 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         // A client that takes what was sent before needs no time to answer.
         let taken = progress.look(Sockets.delivery(descriptor), at: now)
         if let taken { http.heardOf(now: taken) }
-        guard let next = http.check(now: now) else { return end() }
+        guard let next = http.check(now: now) else {
+            countFailure()
+            return end()
+        }
         if openStreams > 0 {
             checkStreams(at: now, taken: taken)
         } else if now >= idleEnd || isLate(at: now) {

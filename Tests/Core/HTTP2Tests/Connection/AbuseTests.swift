@@ -37,6 +37,9 @@ struct AbuseTests {
         #expect(
             connection.goaways.last?.text.contains(token + " ") == true,
             "\(connection.goaways.last?.text ?? "")", sourceLocation: sourceLocation)
+        let budget = connection.machine.budget
+        #expect("\(budget.chiefCause.token)" == token, sourceLocation: sourceLocation)
+        #expect(budget.text.contains(token + " "), sourceLocation: sourceLocation)
     }
 
     @Test(arguments: [true, false])

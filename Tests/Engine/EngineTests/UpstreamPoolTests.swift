@@ -1,5 +1,6 @@
 import EngineTestSupport
 import EventLoop
+import HTTPCore
 import PinfoldConfiguration
 import Testing
 
@@ -193,6 +194,30 @@ struct UpstreamPoolTests {
         #expect(still.counts(try still.origin(server)).waitingExchanges == 1)
         still.answer(first, from: peer)
         #expect(second.isReady)
+    }
+
+    @Test func `refuses the last of the client with the most when the queue is full`() throws {
+        let still = try StillEngine.reachingLoopback(
+            "limits: { upstreamPerHost: 1, pending: 3 }")
+        let (first, peer) = try still.exchange(server)
+        func acquire(_ client: String) throws -> ScriptedConsumer {
+            let consumer = ScriptedConsumer()
+            consumer.clientNetwork = try IPNetwork(#require(IPAddress(client)))
+            try still.acquire(server, for: consumer)
+            return consumer
+        }
+        let many = try (0..<4).map { _ in try acquire("192.0.2.1") }
+        #expect(many.map(\.isOver) == [false, false, false, true])
+        let other = try acquire("192.0.2.2")
+        #expect(!other.isOver)
+        #expect(many[2].events == [.failed(.gateway(.tooManyPending), responseStarted: false)])
+        // Now it has but one more.
+        let another = try acquire("192.0.2.2")
+        #expect(another.events == [.failed(.gateway(.tooManyPending), responseStarted: false)])
+        #expect(still.counts(try still.origin(server)).waitingExchanges == 3)
+        #expect(still.metrics.value(.poolWaitRefusals) == 3)
+        still.answer(first, from: peer)
+        #expect(many[0].isReady && !other.isReady)
     }
 
     @Test func `frees the queue position of a waiter that leaves`() throws {

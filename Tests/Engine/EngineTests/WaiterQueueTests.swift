@@ -1,4 +1,5 @@
 import EngineTestSupport
+import HTTPCore
 import Testing
 
 @testable import PinfoldEngine
@@ -22,6 +23,89 @@ struct WaiterQueueTests {
             #expect(queue.take(isFresh: index % 2 == 0)?.consumer === consumer)
         }
         #expect(queue.isEmpty)
+    }
+
+    private static func network(_ number: UInt8) -> IPNetwork {
+        IPNetwork(IPAddress("192.0.2.\(number)")!)
+    }
+
+    /// A queue of so many waiters of each client, one client after the other.
+    private static func queue(_ counts: [Int], since: Int64? = 1) -> WaiterQueue {
+        let queue = WaiterQueue()
+        for (number, count) in counts.enumerated() {
+            for index in 0..<count {
+                queue.append(
+                    IdleConsumer(of: Self.network(UInt8(number))),
+                    wantsFresh: index.isMultiple(of: 2), since: since)
+            }
+        }
+        return queue
+    }
+
+    private static func turns(_ queue: WaiterQueue, _ count: Int, isFresh: Bool) -> [Int] {
+        (0..<count).compactMap { _ in
+            guard let client = queue.take(isFresh: isFresh)?.client else { return nil }
+            return (0..<10).first { network(UInt8($0)) == client }
+        }
+    }
+
+    @Test func `clients take turns, whoever has how many waiters`() {
+        let queue = WaiterQueue()
+        for (number, count) in [50, 3, 1].enumerated() {
+            for _ in 0..<count {
+                queue.append(IdleConsumer(of: Self.network(UInt8(number))), wantsFresh: false)
+            }
+        }
+        #expect(Self.turns(queue, 9, isFresh: true) == [0, 1, 2, 0, 1, 0, 1, 0, 0])
+        // Who comes now does not wait for the forty others.
+        queue.append(IdleConsumer(of: Self.network(3)), wantsFresh: false)
+        #expect(Self.turns(queue, 3, isFresh: true).contains(3))
+        #expect(queue.count == 43)
+    }
+
+    @Test func `clients take turns for used connections beside those that need fresh ones`() {
+        let queue = Self.queue([6, 6, 6])
+        #expect(Self.turns(queue, 9, isFresh: false) == [0, 1, 2, 0, 1, 2, 0, 1, 2])
+        #expect(Self.turns(queue, 1, isFresh: false) == [])
+        #expect(Self.turns(queue, 9, isFresh: true) == [0, 1, 2, 0, 1, 2, 0, 1, 2])
+        #expect(queue.isEmpty)
+    }
+
+    @Test func `who leaves gives its turn to the next`() {
+        let queue = WaiterQueue()
+        let consumers = (0..<3).map { IdleConsumer(of: Self.network(UInt8($0))) }
+        for consumer in consumers { queue.append(consumer, wantsFresh: false) }
+        queue.remove(consumers[0])
+        #expect(Self.turns(queue, 2, isFresh: true) == [1, 2])
+    }
+
+    @Test(
+        arguments: [
+            // The counts of the clients, for whom room is made, and whose waiter gives way.
+            ([4], 0, nil), ([4], 1, 0), ([1], 1, nil), ([1, 1, 1], 3, nil), ([2, 1, 1], 3, 0),
+            ([2, 3, 2], 0, nil), ([2, 4, 2], 0, 1), ([1, 1, 9], 1, 2), ([], 0, nil),
+        ] as [([Int], UInt8, Int?)])
+    func `the last waiter of whoever has the most gives way`(
+        counts: [Int], newcomer: UInt8, loser: Int?
+    ) {
+        let queue = Self.queue(counts)
+        let surplus = queue.takeSurplus(for: Self.network(newcomer))
+        #expect(surplus?.client == loser.map { Self.network(UInt8($0)) })
+        #expect(queue.count == counts.reduce(0, +) - (loser == nil ? 0 : 1))
+    }
+
+    @Test func `the one that came last gives way`() {
+        let queue = WaiterQueue()
+        let consumers = (0..<5).map { _ in IdleConsumer(of: Self.network(0)) }
+        for (index, consumer) in consumers.enumerated() {
+            queue.append(consumer, wantsFresh: index == 3, since: index == 4 ? nil : 1)
+        }
+        // A connection is being made for the last one, which is not counted.
+        #expect(queue.takeSurplus(for: Self.network(1))?.consumer === consumers[3])
+        #expect(queue.takeSurplus(for: Self.network(1))?.consumer === consumers[2])
+        #expect(queue.takeSurplus(for: Self.network(1))?.consumer === consumers[1])
+        #expect(queue.takeSurplus(for: Self.network(1)) == nil)
+        #expect(queue.count == 2)
     }
 
     @Test func `a used connection skips a waiter that needs a fresh one`() {

@@ -66,10 +66,10 @@ package func testPolicy(_ text: String = "{}") throws -> PolicySnapshot {
 /// A consumer that records nothing, for queues.
 package final class IdleConsumer: UpstreamConsumer {
     package var mayBeRepeated: Bool { true }
-    package var clientNetwork: IPNetwork? { nil }
+    package var clientNetwork: IPNetwork?
     package var response = ResponseHead()
 
-    package init() {}
+    package init(of client: IPNetwork? = nil) { clientNetwork = client }
 
     package func upstreamReady(_ upstream: any UpstreamStream) {}
     package func upstreamFailed(_ failure: StreamError) {}

@@ -26,7 +26,7 @@ package final class ScriptedConsumer: UpstreamConsumer {
     /// What it does when a head has arrived.
     package var atHead: () -> Void = {}
     package var mayBeRepeated = true
-    package var clientNetwork: IPNetwork? { nil }
+    package var clientNetwork: IPNetwork?
     package var response = ResponseHead()
 
     package private(set) var events: [Event] = []

@@ -8,7 +8,7 @@ package protocol QueueMember: AnyObject {
 /// position: thousands may wait, and all of them may give up at the same moment.
 package final class LinkedQueue<Member: QueueMember> {
     package private(set) var first: Member?
-    private var last: Member?
+    package private(set) var last: Member?
     package private(set) var count = 0
 
     package var isEmpty: Bool { count == 0 }

@@ -39,27 +39,53 @@ final class UpstreamPool: UpstreamSource {
             return give(connection, to: consumer)
         }
         let mayConnect = takePermits(origin)
-        guard mayConnect || mayWait(origin) else {
+        var surplus: WaiterQueue.Waiter?
+        guard mayConnect || mayWait(origin, inPlaceOf: &surplus, for: consumer) else {
             leaveQueueIfNobodyWaits(origin)
             forgetIfUnused(origin)
-            environment.metrics.add(.poolWaitRefusals)
-            if environment.traces { traceRefusal(origin, consumer) }
-            consumer.upstreamFailed(StreamError(.gateway(.tooManyPending)))
-            return
+            if let surplus { refuse(surplus.consumer, at: origin) }
+            return refuse(consumer, at: origin)
         }
+        wait(origin, consumer, fresh: fresh, isCounted: !mayConnect)
+        if mayConnect { connect(origin, for: consumer.clientNetwork) }
+        if let surplus { refuse(surplus.consumer, at: origin) }
+    }
+
+    /// Queues a consumer.
+    /// - Parameter isCounted: whether it waits, rather than for a connection of its own.
+    func wait(
+        _ origin: Origin, _ consumer: any UpstreamConsumer, fresh: Bool, isCounted: Bool
+    ) {
         origin.waiters.append(
-            consumer, wantsFresh: fresh, since: mayConnect ? nil : Clock.monotonicMicroseconds())
+            consumer, wantsFresh: fresh, since: isCounted ? Clock.monotonicMicroseconds() : nil)
         environment.metrics.adjust(.waiting, host: origin.route, by: 1)
-        if mayConnect {
-            connect(origin, for: consumer.clientNetwork)
-        } else {
-            environment.metrics.add(.poolWaits)
-            if environment.traces { traceWait(origin, consumer) }
-        }
+        guard isCounted else { return }
+        environment.metrics.add(.poolWaits)
+        if environment.traces { traceWait(origin, consumer) }
+    }
+
+    private func refuse(_ consumer: any UpstreamConsumer, at origin: Origin) {
+        environment.metrics.add(.poolWaitRefusals)
+        if environment.traces { traceRefusal(origin, consumer) }
+        consumer.upstreamFailed(StreamError(.gateway(.tooManyPending)))
+    }
+
+    /// The same as ``mayWait(_:)``; if as many wait as allowed, one of a client that has more of
+    /// them gives way, and is to be refused.
+    private func mayWait(
+        _ origin: Origin, inPlaceOf surplus: inout WaiterQueue.Waiter?,
+        for consumer: any UpstreamConsumer
+    ) -> Bool {
+        if mayWait(origin) { return true }
+        surplus = origin.waiters.takeSurplus(for: consumer.clientNetwork)
+        guard let surplus else { return false }
+        waitEnded(surplus, origin, .refused)
+        // Another worker may have been faster.
+        return mayWait(origin)
     }
 
     /// Counts one more waiting exchange; returns false if as many are waiting as allowed.
-    private func mayWait(_ origin: Origin) -> Bool {
+    func mayWait(_ origin: Origin) -> Bool {
         let limit = limit(of: origin)
         let pending = origin.policy.configuration.limits.pending
         if limit.waitingExchanges.add(1, ordering: .relaxed).newValue <= pending { return true }

@@ -1,11 +1,12 @@
 import EventLoop
+import HTTPCore
 
-/// The consumers that wait for a connection, first come, first served. A consumer is queued at most
-/// once.
+/// The consumers that wait for a connection. The clients that they work for take turns, and those
+/// of one client are served first come, first served. A consumer is queued at most once.
 ///
-/// All operations take amortized constant time: a busy origin may have thousands of waiters, and
-/// when it hangs they give up one by one. It is a class so that checking an origin's empty queue
-/// after each exchange copies nothing.
+/// All operations but ``takeSurplus(for:)`` take constant time: a busy origin may have thousands of
+/// waiters, and when it hangs they give up one by one. It is a class so that checking an origin's
+/// empty queue after each exchange copies nothing.
 final class WaiterQueue {
     struct Waiter {
         let consumer: any UpstreamConsumer
@@ -13,83 +14,159 @@ final class WaiterQueue {
         /// being made for it, which is not counted as waiting.
         let since: Int64?
         let wantsFresh: Bool
+        /// The client that it works for; `nil` for the program itself.
+        let client: IPNetwork?
     }
 
-    /// By position, which increases with each waiter.
-    private var waiters: [UInt64: Waiter] = [:]
-    private var positions: [ObjectIdentifier: UInt64] = [:]
+    private var places: [ObjectIdentifier: Place] = [:]
     private var nextPosition: UInt64 = 0
-    /// The positions of the waiters that accept any connection, and of those that need one that has
-    /// not carried a request. Positions of waiters that gave up stay in the queues and are skipped.
-    private var anyQueue = FIFO<UInt64>()
-    private var freshQueue = FIFO<UInt64>()
+    /// The waiters that accept any connection, and those that need one that has not carried a
+    /// request.
+    private var any = Turns()
+    private var fresh = Turns()
+    /// How many are counted as waiting, by client.
+    private var counted: [IPNetwork?: Int] = [:]
 
-    /// How many abandoned positions may stay in the queues, beyond twice the number of waiters,
-    /// before they are removed.
-    private static let slack = 32
+    var isEmpty: Bool { places.isEmpty }
+    var count: Int { places.count }
 
-    var isEmpty: Bool { waiters.isEmpty }
-    var count: Int { waiters.count }
-
-    func append(
-        _ consumer: any UpstreamConsumer, wantsFresh: Bool, since: Int64? = nil
-    ) {
-        assert(positions[ObjectIdentifier(consumer)] == nil)
-        let position = nextPosition
+    func append(_ consumer: any UpstreamConsumer, wantsFresh: Bool, since: Int64? = nil) {
+        assert(places[ObjectIdentifier(consumer)] == nil)
+        let waiter = Waiter(
+            consumer: consumer, since: since, wantsFresh: wantsFresh,
+            client: consumer.clientNetwork)
+        let place = Place(waiter, position: nextPosition)
         nextPosition += 1
-        waiters[position] = Waiter(consumer: consumer, since: since, wantsFresh: wantsFresh)
-        positions[ObjectIdentifier(consumer)] = position
-        if wantsFresh { freshQueue.append(position) } else { anyQueue.append(position) }
+        places[ObjectIdentifier(consumer)] = place
+        if since != nil { counted[waiter.client, default: 0] += 1 }
+        if wantsFresh { fresh.append(place) } else { any.append(place) }
     }
 
-    /// Takes the first waiter that can use the connection.
+    /// Takes the first waiter that can use the connection; the next one is another client's, if
+    /// others wait.
     func take(isFresh: Bool) -> Waiter? {
-        guard !waiters.isEmpty else { return nil }
-        skipAbandoned(&anyQueue)
-        skipAbandoned(&freshQueue)
-        let (any, fresh) = (anyQueue.first, isFresh ? freshQueue.first : nil)
-        guard let position = any.map({ min($0, fresh ?? $0) }) ?? fresh else { return nil }
-        return takeOut(position)
+        guard let place = isFresh ? next : any.first else { return nil }
+        let line = place.line
+        let waiter = remove(place)
+        if let line, !line.places.isEmpty {
+            waiter.wantsFresh ? fresh.hadTurn(line) : any.hadTurn(line)
+        }
+        return waiter
     }
 
     /// The waiter that would get a new connection; it stays in the queue.
-    var first: Waiter? {
-        guard !waiters.isEmpty else { return nil }
-        skipAbandoned(&anyQueue)
-        skipAbandoned(&freshQueue)
-        return [anyQueue.first, freshQueue.first].compactMap { $0 }.min().flatMap { waiters[$0] }
+    var first: Waiter? { next?.waiter }
+
+    private var next: Place? {
+        guard let one = any.first, let other = fresh.first else { return any.first ?? fresh.first }
+        return one.position < other.position ? one : other
     }
 
     /// - Returns: the consumer's wait, or `nil` if it was not waiting.
     @discardableResult
     func remove(_ consumer: any UpstreamConsumer) -> Waiter? {
-        guard let position = positions[ObjectIdentifier(consumer)] else { return nil }
-        let waiter = takeOut(position)
-        if anyQueue.count + freshQueue.count > waiters.count * 2 + Self.slack {
-            let waiters = waiters
-            anyQueue.keep { waiters[$0] != nil }
-            freshQueue.keep { waiters[$0] != nil }
-        }
-        return waiter
+        places[ObjectIdentifier(consumer)].map { remove($0) }
     }
 
-    /// Takes all waiters, in order.
+    /// Takes the waiter that gives way to one of this client: the last of whoever has most of those
+    /// that are counted as waiting. Returns `nil` if that would leave it fewer than this client.
+    ///
+    /// Takes time linear in the number of clients.
+    func takeSurplus(for client: IPNetwork?) -> Waiter? {
+        guard let (most, count) = counted.max(by: { $0.value < $1.value }),
+            count > counted[client, default: 0] + 1,
+            let last = [any.last(of: most), fresh.last(of: most)].compactMap({ $0 })
+                .max(by: { $0.position < $1.position })
+        else { return nil }
+        return remove(last)
+    }
+
+    /// Takes all waiters, in the order in which they came.
     func takeAll() -> [Waiter] {
-        let all = waiters.sorted { $0.key < $1.key }.map(\.value)
-        waiters = [:]
-        positions = [:]
-        anyQueue = FIFO()
-        freshQueue = FIFO()
+        let all = places.values.sorted { $0.position < $1.position }.map(\.waiter)
+        places = [:]
+        counted = [:]
+        any = Turns()
+        fresh = Turns()
         return all
     }
 
-    private func takeOut(_ position: UInt64) -> Waiter? {
-        guard let waiter = waiters.removeValue(forKey: position) else { return nil }
-        positions[ObjectIdentifier(waiter.consumer)] = nil
+    private func remove(_ place: Place) -> Waiter {
+        let waiter = place.waiter
+        places[ObjectIdentifier(waiter.consumer)] = nil
+        if waiter.since != nil, let count = counted[waiter.client] {
+            counted[waiter.client] = count > 1 ? count - 1 : nil
+        }
+        if waiter.wantsFresh { fresh.remove(place) } else { any.remove(place) }
         return waiter
     }
+}
 
-    private func skipAbandoned(_ queue: inout FIFO<UInt64>) {
-        while let position = queue.first, waiters[position] == nil { _ = queue.popFirst() }
+/// A waiter in its client's line.
+private final class Place: QueueMember {
+    let waiter: WaiterQueue.Waiter
+    /// Increases with each waiter.
+    let position: UInt64
+    unowned var line: Line?
+    var nextInQueue: Place?
+    var previousInQueue: Place?
+
+    init(_ waiter: WaiterQueue.Waiter, position: UInt64) {
+        self.waiter = waiter
+        self.position = position
+    }
+}
+
+/// The waiters of one client, in order.
+private final class Line: QueueMember {
+    let client: IPNetwork?
+    let places = LinkedQueue<Place>()
+    var nextInQueue: Line?
+    var previousInQueue: Line?
+
+    init(_ client: IPNetwork?) { self.client = client }
+}
+
+/// Lines that take turns.
+private struct Turns {
+    private var lines: [IPNetwork?: Line] = [:]
+    private let order = LinkedQueue<Line>()
+
+    /// Whose turn it is.
+    var first: Place? { order.first?.places.first }
+
+    mutating func append(_ place: Place) {
+        let client = place.waiter.client
+        let line: Line
+        if let known = lines[client] {
+            line = known
+        } else {
+            line = Line(client)
+            lines[client] = line
+            order.append(line)
+        }
+        place.line = line
+        line.places.append(place)
+    }
+
+    mutating func remove(_ place: Place) {
+        guard let line = place.line else { return }
+        line.places.remove(place)
+        guard line.places.isEmpty else { return }
+        lines[line.client] = nil
+        order.remove(line)
+    }
+
+    /// A line that is not empty goes to the end.
+    func hadTurn(_ line: Line) {
+        order.remove(line)
+        order.append(line)
+    }
+
+    /// The last of a client's that is counted as waiting.
+    func last(of client: IPNetwork?) -> Place? {
+        var place = lines[client]?.places.last
+        while let one = place, one.waiter.since == nil { place = one.previousInQueue }
+        return place
     }
 }

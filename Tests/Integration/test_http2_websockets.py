@@ -3,70 +3,19 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import threading
 from collections.abc import Iterator
 
 import pytest
 from support import websocket
 from support.chromium import Chromium
-from support.http2 import Fields, HTTP2Client, http2
+from support.http2 import http2
+from support.http2sockets import SocketInStream, accepted
 from support.origin import Origin, OriginConnection, Request, Script, reply, serving
 from support.secure import NAME, client_context, reverse, tls_of
 from support.wait import until
 from websockets.frames import Opcode
 from websockets.protocol import Protocol, Side, State
-
-
-class SocketInStream:
-    """A WebSocket in a stream, or what was answered instead."""
-
-    def __init__(self, client: HTTP2Client, authority: str, path: str = "/chat", **more: str):
-        self.client = client
-        client.until(lambda: client.connection.remote_settings.enable_connect_protocol,
-                     "the gateway takes extended CONNECT")
-        fields: Fields = [
-            (":method", "CONNECT"), (":protocol", more.pop("protocol", "websocket")),
-            (":scheme", "https" if client.secure else "http"), (":authority", authority),
-            (":path", path), ("sec-websocket-version", "13")]
-        fields += [(name.replace("_", "-"), value) for name, value in more.items()]
-        self.stream = client.head(fields, end=False)
-        self.answer = client.answers[self.stream]
-        self.protocol = Protocol(Side.CLIENT, state=State.OPEN, max_size=None)
-        self.taken = 0
-
-    def opened(self) -> SocketInStream:
-        self.client.until(lambda: self.answer.status, "the answer")
-        return self
-
-    def flush(self) -> None:
-        for data in self.protocol.data_to_send():
-            if data:
-                self.client.send(self.stream, data)
-
-    def send(self, message: bytes) -> None:
-        self.protocol.send_binary(message)
-        self.flush()
-
-    def receive(self) -> bytes:
-        """The next message."""
-        message = b""
-        while True:
-            for frame in self.protocol.events_received():
-                if frame.opcode in (Opcode.BINARY, Opcode.CONT):
-                    message += frame.data
-                    if frame.fin:
-                        return message
-            self.client.until(lambda: len(self.answer.body) > self.taken or self.answer.complete,
-                              "a message")
-            assert len(self.answer.body) > self.taken, "ended without a message"
-            self.protocol.receive_data(self.answer.body[self.taken:])
-            self.taken = len(self.answer.body)
-
-
-def accepted(key: str) -> str:
-    digest = hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()
-    return base64.b64encode(digest).decode()
 
 
 UPGRADE = ("Upgrade: websocket", "Connection: Upgrade")

@@ -169,10 +169,10 @@ final class ScriptedStream: UpstreamStream {
 
     func giveBack() { cancel() }
 
-    func handOver() -> (transport: Transport, leftover: Buffer?) {
+    func handOver() -> UpstreamHandover {
         check(consumer != nil && asksForUpgrade, "handed over, and nobody asked to switch")
         leave()
-        return (world.makeServerTransport(), nil)
+        return UpstreamHandover(transport: world.makeServerTransport())
     }
 
     private func leave() {

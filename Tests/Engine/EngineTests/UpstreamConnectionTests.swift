@@ -288,10 +288,11 @@ struct UpstreamConnectionTests {
         consumer.asksForUpgrade = true
         let (_, peer) = try still.exchange(server, for: consumer)
         let upstream = try #require(consumer.connection)
-        var handedOver: (transport: Transport, leftover: Buffer?)?
+        var handedOver: UpstreamHandover?
         consumer.atHead = { handedOver = upstream.handOver() }
         still.deliver("HTTP/1.1 101 Switching Protocols\r\n\r\nearly", from: peer)
-        let (transport, leftover) = try #require(handedOver)
+        let left = try #require(handedOver)
+        let (transport, leftover) = (left.transport, left.leftover)
         defer { Descriptors.close(transport.descriptor) }
         #expect(leftover.map { String(decoding: $0.readable, as: UTF8.self) } == "early")
         #expect(upstream.isClosed)

@@ -184,6 +184,12 @@ extension Exchange {
     /// begins would depend on when the server responds.
     var asksForUpgrade: Bool { request.wantsUpgrade && !intake.hasContent }
 
+    /// Whether the request asks for another protocol, and whether HTTP/2 has a way to: a GET that
+    /// offers just one.
+    package var switchRequest: SwitchRequest {
+        asksForUpgrade ? SwitchRequest(request.method, upgradeProtocols) : .none
+    }
+
     /// Whether the request asks for a protocol that the route's rules cannot examine and that its
     /// entry of `hosts` does not allow.
     func asksForForbiddenUpgrade(of origin: Origin) -> Bool {

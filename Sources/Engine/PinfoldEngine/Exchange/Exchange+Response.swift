@@ -137,8 +137,6 @@ extension Exchange {
 
     package var mayBeRepeated: Bool { request.isIdempotent }
 
-    package var needsHTTP1: Bool { asksForUpgrade }
-
     package func upstreamHeadWithoutBody() { _ = client?.flush() }
 
     private func clientFraming(

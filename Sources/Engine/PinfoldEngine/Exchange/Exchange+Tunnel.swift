@@ -92,9 +92,8 @@ extension Exchange {
             environment.metrics.add(.tunnelPassed(for: pass))
         }
         relay(
-            client.handOver(after: makeTunnelHead(on: client), isUpgrade: false), transport,
-            earlyFromUpstream: nil,
-            timeouts, basis)
+            client.handOver(after: makeTunnelHead(on: client), isUpgrade: false),
+            UpstreamHandover(transport: transport), timeouts, basis)
     }
 
     /// The head of the response that opens a tunnel.
@@ -128,8 +127,7 @@ extension Exchange {
         tunnel = Tunnelling()
         let server = upstream.handOver()
         relay(
-            client.handOver(after: head, isUpgrade: true), server.transport,
-            earlyFromUpstream: server.leftover,
+            client.handOver(after: head, isUpgrade: true), server,
             origin?.timeouts ?? environment.policy.timeouts,
             origin?.basis(
                 from: peer, as: identity, request: accessRequest(scope: .path), at: report.server))
@@ -171,22 +169,23 @@ extension Exchange {
     }
 
     private func relay(
-        _ handover: DownstreamHandover?, _ transport: Transport, earlyFromUpstream: Buffer?,
+        _ handover: DownstreamHandover?, _ server: UpstreamHandover,
         _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
     ) {
         guard let handover else {
-            transport.close()
+            server.transport.close()
+            server.tunnel?.ended(isBroken: true)
             return endSilently()
         }
         client = nil
         keepOnlyTheHead()
-        join(handover, transport, earlyFromUpstream: earlyFromUpstream, timeouts, basis)
+        join(handover, server, timeouts, basis)
     }
 
     /// Relays between the two connections until both have ended, which ends the exchange.
     /// - Parameter basis: the policy that allowed the relay; `nil` if no reload ends it.
     func join(
-        _ handover: DownstreamHandover, _ transport: Transport, earlyFromUpstream: Buffer? = nil,
+        _ handover: DownstreamHandover, _ server: UpstreamHandover,
         _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
     ) {
         environment.metrics.adjust(.tunnelsOpen, by: 1)
@@ -198,6 +197,7 @@ extension Exchange {
             if ending == .idle { remarks.failed(.gateway(.tunnelIdleTimeout)) }
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed(ending != .complete)
+            server.tunnel?.ended(isBroken: ending != .complete)
             environment.metrics.add(.tunnelBytesToUpstream, toUpstream)
             environment.metrics.add(.tunnelBytesToClient, toClient)
             environment.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
@@ -205,6 +205,7 @@ extension Exchange {
             endSilently()
         }
         tunnel?.hand(to: relay)
+        server.tunnel?.cutOff = { [weak relay] in relay?.cut() }
         relay.basis = basis
         if limiting != nil { pace(relay) }
         relay.forbidden = { [self] fault in note(fault) }
@@ -216,12 +217,13 @@ extension Exchange {
         }
         do {
             try relay.start(
-                client: handover.transport, upstream: transport,
-                earlyFromClient: handover.leftover, earlyFromUpstream: earlyFromUpstream,
+                client: handover.transport, upstream: server.transport,
+                earlyFromClient: handover.leftover, earlyFromUpstream: server.leftover,
                 pendingForClient: handover.pending)
         } catch {
             handover.transport.close()
-            transport.close()
+            server.transport.close()
+            server.tunnel?.ended(isBroken: true)
             tunnel?.dropCarrier()
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed(true)

@@ -1,30 +1,56 @@
 import EventLoop
-import HTTP2
 import HTTPCore
-import PinfoldEngine
+
+/// A stream that carries a tunnel.
+package protocol TunnelledStream: AnyObject {
+    var loop: EventLoop { get }
+    /// Whether the connection has taken everything that was queued.
+    var isFlushed: Bool { get }
+    /// Whether the end of its content has been queued.
+    var isEnding: Bool { get }
+    /// Queues content.
+    func queue(_ buffer: Buffer)
+    func flush() -> Bool
+    func finish(trailers: TrailerSection?) -> Bool
+    /// Everything that can be sent is sent at the end of the turn.
+    func sendSoon()
+    /// So many bytes that the peer sent have been taken.
+    func tunnelTook(_ count: Int)
+    /// So many bytes that the peer sent have to wait.
+    func tunnelKeeps(_ count: Int)
+    /// The tunnel's other end is closed: what is still to be sent has a time of its own.
+    func tunnelHasOneEnd()
+    /// Everything has been sent, and the tunnel is over.
+    func tunnelEnded()
+    /// The tunnel was cut off, which the peer must notice.
+    func tunnelBroke()
+}
 
 /// The bytes of a tunnel in a stream (RFC 9113 §8.5): one end of a pair of sockets, whose other end
-/// is what a client's connection is to every other tunnel. So relays, inspection and interception
+/// is what a connection is to every other tunnel. So relays, inspection and interception
 /// know nothing of streams.
 ///
 ///     client ══ DATA ══ stream ── this end ══ pair ══ other end ── relay ══ server
 ///
-/// Backpressure goes through the pair: content that the other end does not read is not credited to
-/// the client, and nothing is read from this end that the client's windows do not allow.
-final class HTTP2StreamTunnel: EventHandler {
-    private let stream: HTTP2ClientStream
+/// With a server it is the same in reverse. Backpressure goes through the pair: content that the
+/// other end does not read is not credited to the peer, and nothing is read from this end that the
+/// peer's windows do not allow.
+package final class HTTP2StreamTunnel: EventHandler {
+    private let stream: any TunnelledStream
     private let descriptor: Int32
-    /// What the client has sent and the pair has not taken.
+    /// What the peer has sent and the pair has not taken.
     private var queue = OutputQueue()
     private var inputReadiness = InputReadiness.ready
-    /// The client has ended its direction.
-    private var clientEnded = false
+    /// The peer has ended its direction.
+    private var peerEnded = false
     /// The other end is closed.
-    private(set) var isOver = false
+    package private(set) var isOver = false
+    /// Ends what the other end is part of, if the peer cuts the tunnel off.
+    var cutOff: (() -> Void)?
     private var leaves: (() -> Void)?
     private var isClosed = false
 
-    private init(_ stream: HTTP2ClientStream, _ descriptor: Int32) {
+    private init(_ stream: any TunnelledStream, _ descriptor: Int32) {
         self.stream = stream
         self.descriptor = descriptor
     }
@@ -34,13 +60,13 @@ final class HTTP2StreamTunnel: EventHandler {
     private static let bufferBytes: Int32 = 16 << 10
 
     /// Makes the pair. `nil` if descriptors have run out.
-    static func make(
-        of stream: HTTP2ClientStream
+    package static func make(
+        of stream: any TunnelledStream
     ) -> (tunnel: HTTP2StreamTunnel, otherEnd: Transport)? {
         guard let pair = try? Descriptors.socketPair(buffer: bufferBytes) else { return nil }
         let tunnel = HTTP2StreamTunnel(stream, pair.0)
         do {
-            try stream.connection.loop.add(tunnel, descriptor: pair.0)
+            try stream.loop.add(tunnel, descriptor: pair.0)
         } catch {
             Descriptors.close(pair.0)
             Descriptors.close(pair.1)
@@ -49,47 +75,48 @@ final class HTTP2StreamTunnel: EventHandler {
         return (tunnel, Transport(descriptor: pair.1))
     }
 
-    // MARK: From the client
+    // MARK: From the peer
 
     /// Content of the stream has arrived, or its end.
-    func arrived(_ bytes: UnsafeRawBufferPointer, endsStream: Bool) {
-        guard !isClosed else { return stream.connection.consumed(bytes.count, of: stream) }
-        if endsStream { clientEnded = true }
+    package func arrived(_ bytes: UnsafeRawBufferPointer, endsStream: Bool) {
+        guard !isClosed else { return stream.tunnelTook(bytes.count) }
+        if endsStream { peerEnded = true }
         if !bytes.isEmpty {
-            let buffer = stream.connection.buffers.take(bytes: bytes.count)
+            let buffer = stream.loop.buffers.take(bytes: bytes.count)
             buffer.writable.copyMemory(from: bytes)
             buffer.end = bytes.count
             queue.append(buffer.readable, owner: buffer)
         }
         write()
+        let kept = min(bytes.count, queue.pendingBytes)
+        if kept > 0 { stream.tunnelKeeps(kept) }
     }
 
-    /// The client sends nothing more.
-    func clientHasEnded() {
+    /// The peer sends nothing more.
+    package func peerHasEnded() {
         arrived(UnsafeRawBufferPointer(start: nil, count: 0), endsStream: true)
     }
 
     private func write() {
         let before = queue.pendingBytes
         let result = queue.flush(to: descriptor)
-        let connection = stream.connection
-        connection.consumed(before - queue.pendingBytes, of: stream)
+        stream.tunnelTook(before - queue.pendingBytes)
         switch result {
         case .drained:
-            if clientEnded { Sockets.shutdownWrite(descriptor) }
+            if peerEnded { Sockets.shutdownWrite(descriptor) }
         case .blocked: break
-        case .turnIsOver: connection.loop.requeue(self)
+        case .turnIsOver: stream.loop.requeue(self)
         // The other end is closed, of which there is another report.
         case .failed:
-            connection.consumed(queue.pendingBytes, of: stream)
+            stream.tunnelTook(queue.pendingBytes)
             queue.discard()
         }
-        connection.sendSoon()
+        stream.sendSoon()
     }
 
-    // MARK: To the client
+    // MARK: To the peer
 
-    override func ready(_ readiness: Readiness) {
+    package override func ready(_ readiness: Readiness) {
         guard !isClosed else { return }
         if readiness.mayWrite, !queue.isEmpty { write() }
         inputReadiness.note(readiness)
@@ -97,29 +124,30 @@ final class HTTP2StreamTunnel: EventHandler {
         if readiness.contains(.hungUp) {
             isOver = true
             inputReadiness = .ready
+            stream.tunnelHasOneEnd()
         }
         drained()
     }
 
-    override func continueWork() {
+    package override func continueWork() {
         guard !isClosed else { return }
         if !queue.isEmpty { write() }
         drained()
     }
 
     /// What was read has been taken by the connection.
-    func drained() {
+    package func drained() {
         read()
         concludeIfOver()
     }
 
     private func read() {
         while !isClosed, inputReadiness == .ready, stream.isFlushed, !stream.isEnding {
-            let buffer = stream.connection.buffers.takeSmall()
+            let buffer = stream.loop.buffers.takeSmall()
             switch Transfers.read(descriptor, into: buffer.writable) {
             case .bytes(let count):
                 buffer.end = count
-                stream.send(buffer.readable, owner: buffer)
+                stream.queue(buffer)
                 guard stream.flush() else { return }
             case .wouldBlock: inputReadiness.foundNothing(wantsWrite: false)
             case .endOfStream: _ = stream.finish(trailers: nil)
@@ -133,37 +161,46 @@ final class HTTP2StreamTunnel: EventHandler {
     /// The tunnel is over, on its other end.
     /// - Parameters:
     ///   - isBroken: whether one side was cut off, which the other one must notice (RFC 9113 §8.5).
-    ///   - leaves: called when the client has been sent everything, or is gone.
-    func ended(isBroken: Bool, _ leaves: @escaping () -> Void) {
+    ///   - leaves: called when the peer has been sent everything, or is gone.
+    package func ended(isBroken: Bool, _ leaves: @escaping () -> Void = {}) {
         guard !isClosed else { return leaves() }
         self.leaves = leaves
         guard !isBroken else {
             close()
-            stream.tunnel = nil
-            return stream.connection.fail(stream, .connectError)
+            return stream.tunnelBroke()
         }
         // What the pair still holds is sent before that.
         isOver = true
         inputReadiness = .ready
-        stream.progressed = stream.connection.loop.now
+        stream.tunnelHasOneEnd()
         drained()
     }
 
     private func concludeIfOver() {
         guard isOver, !isClosed, stream.isEnding, stream.isFlushed else { return }
         close()
-        stream.tunnel = nil
-        stream.connection.exchangeEnded(on: stream)
+        stream.tunnelEnded()
     }
 
-    /// The client is gone.
-    func cut() { close() }
+    /// Whether the peer has ended its direction, and the other end has got everything.
+    var isComplete: Bool { peerEnded && queue.isEmpty }
+
+    /// The peer is gone. What it has ended before is complete.
+    package func cut() {
+        guard !isClosed else { return }
+        let isComplete = isComplete
+        close()
+        if !isComplete { cutOff.take()?() }
+    }
+
+    /// Closes it before anybody has used it.
+    func discard() { close() }
 
     private func close() {
         guard !isClosed else { return }
         isClosed = true
         queue.discard()
-        stream.connection.loop.remove(self)
+        stream.loop.remove(self)
         Descriptors.close(descriptor)
         leaves.take()?()
     }

@@ -53,6 +53,7 @@ extension HTTP2UpstreamConnection {
             stream(ref)?.failed(ExchangeError(reason))
         case .settings:
             encoder.peerTableLimit(Int(http.peer.headerTableSize))
+            origin.http2.takesExtendedConnect = http.peer.enablesConnectProtocol
             isSettling ? settled() : pool.roomChanged(self)
         case .windowGrew, .pingAnswered, .priority: budget.spend(.part)
         case .goaway(let lastStream, let code): goaway(after: lastStream, code)
@@ -122,7 +123,8 @@ extension HTTP2UpstreamConnection {
     private func scratchMemory() -> UnsafeMutableRawBufferPointer {
         if let scratch { return scratch.memory }
         let taken = environment.loop.buffers.take(
-            atLeast: parser.limits.headBytes + ResponseAssembler.overhead)
+            atLeast: parser.limits.headBytes + ResponseAssembler.overhead
+                + HTTP2UpstreamStream.Switching.addedBytes)
         scratch = taken
         return taken.memory
     }
@@ -140,9 +142,15 @@ extension HTTP2UpstreamConnection {
         }
         guard let stream = stream(ref), let consumer = stream.consumer else { return }
         let head: UnsafeRawBufferPointer
+        var switches = false
         do throws(MessageError) {
             let assembled = try assembler.finish(endsStream: endsStream)
-            head = UnsafeRawBufferPointer(rebasing: memory[..<assembled.count])
+            var count = assembled.count
+            if stream.switching != nil, assembled.status / 100 == 2 {
+                switches = true
+                count = stream.makeSwitchHead(count, in: memory)
+            }
+            head = UnsafeRawBufferPointer(rebasing: memory[..<count])
         } catch {
             return refuse(stream, ExchangeError(response: error))
         }
@@ -158,6 +166,7 @@ extension HTTP2UpstreamConnection {
             http.interimHead(ref)
             return stream.interimHead(head)
         }
+        if switches { return stream.switched(head, endsStream: endsStream) }
         if case .length(let count) = framing { stream.contentLeft = count }
         guard expect(framing, of: stream, endsStream: endsStream) else {
             return stream.failed(.response(.truncatedBody))

@@ -52,6 +52,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     private(set) var hasCarriedRequest = false
     /// Whether the server's first SETTINGS are awaited, which say how many streams it allows.
     private(set) var isSettling = true
+    /// Streams that wait for them with their requests.
+    private var waiting: [HTTP2UpstreamStream] = []
 
     var inputReadiness = InputReadiness.ready
     var isDriving = false
@@ -171,7 +173,22 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     func settled() {
         guard isSettling, http.isEstablished else { return }
         leaveSettling()
+        for stream in takeWaiting() {
+            stream.connectionSettled()
+            guard isOpen else { return }
+        }
         pool.settled(self, streams: min(http.limits.streams, Int(http.peer.maxConcurrentStreams)))
+    }
+
+    /// Tells a stream when it is known what the server takes: at once, or with its first SETTINGS.
+    func tellWhenSettled(_ stream: HTTP2UpstreamStream) {
+        isSettling ? waiting.append(stream) : stream.connectionSettled()
+    }
+
+    private func takeWaiting() -> [HTTP2UpstreamStream] {
+        var taken: [HTTP2UpstreamStream] = []
+        swap(&taken, &waiting)
+        return taken
     }
 
     private func leaveSettling() {
@@ -322,7 +339,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     /// The connection is of no use any more: its streams fail.
     func fail(_ fault: ExchangeError) {
         guard isOpen else { return }
-        let failed = streams.compactMap { $0 }
+        let failed = streams.compactMap { $0 } + takeWaiting()
         streams = []
         close()
         for stream in failed { stream.lostConnection(fault) }

@@ -23,15 +23,17 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// `nil` until the head of its request is sent.
     var ref: StreamRef?
     /// `nil` once the exchange is over.
-    private(set) var consumer: (any UpstreamConsumer)?
+    var consumer: (any UpstreamConsumer)?
     /// When its server has taken too long, in the loop's milliseconds.
-    private(set) var due = Int64.max
+    var due = Int64.max
     let wasReused: Bool
 
     // The request.
     /// Where the method, the path and the host end in the draft of its head.
     private var ends = (method: 0, path: 0, host: 0)
-    private(set) var context = ResponseContext(method: .get, repairsLines: false)
+    var context = ResponseContext(method: .get, repairsLines: false)
+    /// Another protocol that the server is asked for; `nil` once it has refused.
+    var switching: Switching?
     var content = OutputQueue()
     var trailers: TrailerSection?
     /// Whether nothing more will be queued.
@@ -61,6 +63,12 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// more, and what is complete cannot be taken back (RFC 9113 §8.1.1).
     private var lastByte: UInt8?
     private(set) var isEventStream = false
+    /// A request for another protocol, until the server has said whether it takes that.
+    var unsent: (head: Buffer, request: OutgoingRequest)?
+    /// After a switch, until the consumer takes it.
+    var offered: UpstreamHandover?
+    /// After a switch: the bytes of the other protocol.
+    var tunnel: HTTP2StreamTunnel?
 
     init(_ connection: HTTP2UpstreamConnection, _ consumer: any UpstreamConsumer) {
         self.connection = connection
@@ -72,13 +80,12 @@ final class HTTP2UpstreamStream: UpstreamStream {
     var connectionTimes: ConnectionTimes? { connection.times }
     var tlsVersion: TLSVersion? { connection.transport.version }
     var carrier: HTTPCarrier { .http2 }
-    var requestIsSent: Bool { endIsSent && connection.output.isEmpty }
+    var requestIsSent: Bool { switching != nil || endIsSent && connection.output.isEmpty }
     var serverCertificate: ServerCertificate? { connection.serverCertificate }
     /// Whether the connection has taken everything that was queued.
     var isFlushed: Bool { content.isEmpty && (!isEnding || endIsSent) }
 
-    private var environment: Environment { connection.environment }
-    private var loop: EventLoop { connection.environment.loop }
+    var loop: EventLoop { connection.environment.loop }
 
     // MARK: The request
 
@@ -96,15 +103,25 @@ final class HTTP2UpstreamStream: UpstreamStream {
         return head
     }
 
-    /// HTTP/2 has no Upgrade: a server may ignore it (RFC 9110 §7.8), and here it never sees it.
     func sendHead(
         _ head: consuming HeadDraft, of request: OutgoingRequest, upgrade: [UnsafeRawBufferPointer]
     ) -> Bool {
+        if let switching = Switching(request, upgrade) {
+            guard let head = head.finished() else { return false }
+            ask(for: switching, head, of: request)
+            return true
+        }
         if request.acceptsTrailers { head.fields.append("TE: trailers\r\n") }
         if case .length(let length) = request.framing {
             head.fields.append(field: .contentLength, decimal: length)
         }
         guard let head = head.finished() else { return false }
+        send(head, of: request)
+        return true
+    }
+
+    /// HTTP/2 has no Upgrade: a server may ignore it (RFC 9110 §7.8), and here it never sees it.
+    func send(_ head: Buffer, of request: OutgoingRequest) {
         context = ResponseContext(
             method: request.method, isUserAgent: request.isUserAgents, repairsLines: false)
         let hasNoContent: Bool
@@ -112,29 +129,43 @@ final class HTTP2UpstreamStream: UpstreamStream {
         case .none, .length(0): hasNoContent = true
         case .length, .chunked, .untilClose: hasNoContent = false
         }
-        let bytes = head.readable
-        let scheme: Scheme = connection.origin.key.isSecure ? .https : .http
-        let (method, path, host) = ends
-        let isSent = connection.sendHead(
-            of: self, room: HeaderEncoder.bound(bytes.count) + 128, endsStream: hasNoContent
-        ) { encoder, writer in
-            let octets = bytes.octets
-            encoder.encodeRequest(
-                method: octets.extracting(0..<method), scheme: scheme,
-                authority: octets.extracting(path..<host), path: octets.extracting(method..<path),
-                lines: octets.extracting(host..<octets.count), into: &writer)
-        }
-        guard isSent else {
-            failLater(.server(.upstreamNotProcessed))
-            return true
+        guard encode(head, endsStream: hasNoContent) else {
+            return failLater(.server(.upstreamNotProcessed))
         }
         endIsSent = hasNoContent
         awaitsContinue = request.expectsContinue && !hasNoContent
-        return true
     }
 
-    /// The server accepts no more streams. Later, because the consumer is about to send the rest.
-    private func failLater(_ fault: ExchangeError) {
+    /// Queues the head, which is that of an extended CONNECT if another protocol is asked for.
+    /// Returns false if the server accepts no more streams.
+    func encode(_ head: Buffer, endsStream: Bool) -> Bool {
+        let bytes = head.readable
+        let scheme: Scheme = connection.origin.key.isSecure ? .https : .http
+        let (method, path, host) = ends
+        return connection.sendHead(
+            of: self, room: HeaderEncoder.bound(bytes.count) + 256, endsStream: endsStream
+        ) { encoder, writer in
+            let octets = bytes.octets
+            let authority = octets.extracting(path..<host)
+            let target = octets.extracting(method..<path)
+            let lines = octets.extracting(host..<octets.count)
+            guard let switching else {
+                return encoder.encodeRequest(
+                    method: octets.extracting(0..<method), scheme: scheme, authority: authority,
+                    path: target, lines: lines, into: &writer)
+            }
+            let connect = Switching.method
+            encoder.encodeRequest(
+                method: connect.span, scheme: scheme, authority: authority, path: target,
+                protocolName: switching.name.span, lines: lines, into: &writer)
+        }
+    }
+
+    /// Where the fields begin in the draft of its head.
+    var fieldsStart: Int { ends.host }
+
+    /// Later, because the consumer is about to send the rest.
+    func failLater(_ fault: ExchangeError) {
         loop.afterTurn { [self] in failed(fault) }
     }
 
@@ -146,6 +177,8 @@ final class HTTP2UpstreamStream: UpstreamStream {
     }
 
     func finish(trailers: TrailerSection?) -> Bool {
+        // What follows a request for another protocol is of that.
+        guard tunnel != nil || switching == nil else { return true }
         isEnding = true
         self.trailers = trailers
         return flush()
@@ -165,6 +198,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// Everything that was queued has been taken by the connection.
     func wasDrained() {
         awaitServer()
+        if let tunnel { return tunnel.drained() }
         isComplete ? conclude() : consumer?.upstreamDrained()
     }
 
@@ -185,6 +219,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
         isEventStream = consumer.response.isEventStream(in: head.octets)
         awaitServer()
         headIsUnflushed = true
+        if switching != nil { switchIsRefused() }
         consumer.upstreamHead(head)
         if endsStream { return responseEnded(trailers: nil) }
         if headIsUnflushed { connection.unflushed.append(self) }
@@ -199,6 +234,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     /// Takes note of content, or of the end of the response, that has arrived.
     func arrived(_ bytes: UnsafeRawBufferPointer, in input: Buffer, endsStream: Bool) {
+        if let tunnel { return tunnel.arrived(bytes, endsStream: endsStream) }
         guard consumer != nil, let ref else { return connection.consumed(bytes.count, ref) }
         awaitServer()
         var content = bytes
@@ -220,6 +256,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     /// Takes note of the end of a response that may have trailers.
     func responseEnded(trailers: TrailerSection?) {
+        if let tunnel { return tunnel.peerHasEnded() }
         response = .ended(trailers)
         awaitServer()
         if var last = lastByte.take() { withUnsafeBytes(of: &last) { keep($0) } }
@@ -304,6 +341,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     /// The server takes nothing more. If it has sent the whole response, that is delivered.
     private func serverIsGone(_ fault: @autoclosure () -> ExchangeError) {
+        if tunnel != nil { return cutTunnel() }
         guard case .ended = response else { return failed(fault()) }
         // It does not want the rest of the request (RFC 9113 §8.1).
         endIsSent = true
@@ -314,7 +352,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     /// The connection has ended.
     func lostConnection(_ fault: ExchangeError) { serverIsGone(fault) }
 
-    private func release(answered: Bool = false) {
+    func release(answered: Bool = false) {
         consumer = nil
         due = .max
         content.discard()
@@ -329,6 +367,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     }
 
     func failed(_ fault: ExchangeError) {
+        if tunnel != nil { return cutTunnel() }
         guard let consumer else { return }
         let hasBegun = hasBegun
         release()
@@ -351,14 +390,10 @@ final class HTTP2UpstreamStream: UpstreamStream {
         release()
     }
 
-    func handOver() -> (transport: Transport, leftover: Buffer?) {
-        preconditionFailure("no stream of HTTP/2 leaves HTTP: a 101 is refused (RFC 9113 §8.6)")
-    }
-
     // MARK: Time
 
     /// The server has done something, or is expected to do something else: gives it time.
-    private func awaitServer() {
+    func awaitServer() {
         guard consumer != nil, ref != nil else { return }
         due = patience.map { loop.now + $0 } ?? .max
         connection.look(at: due)
@@ -370,7 +405,9 @@ final class HTTP2UpstreamStream: UpstreamStream {
         let timeouts = connection.origin.timeouts
         guard content.isEmpty else { return timeouts.bodyMilliseconds }
         switch response {
-        case .none: return endIsSent || awaitsContinue ? timeouts.firstByteMilliseconds : nil
+        case .none:
+            let isAwaited = endIsSent || awaitsContinue || switching != nil
+            return isAwaited ? timeouts.firstByteMilliseconds : nil
         case .underWay:
             guard !isPaused else { return nil }
             return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
@@ -388,11 +425,12 @@ final class HTTP2UpstreamStream: UpstreamStream {
     }
 
     /// Its time begins now.
-    func postpone() { awaitServer() }
+    func postpone() { tunnel == nil ? awaitServer() : tunnelHasOneEnd() }
 
     /// The server has taken too long.
     func timedOut() {
         if let ref { connection.http.reset(ref, .cancel) }
+        if tunnel != nil { return cutTunnel() }
         guard content.isEmpty else { return failed(.server(.upstreamSendTimeout)) }
         switch response {
         case .none: failed(.server(.firstByteTimeout))

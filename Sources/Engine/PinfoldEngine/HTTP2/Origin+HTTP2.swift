@@ -15,6 +15,8 @@ struct HTTP2Standing {
     var attemptedAt = Int64.min / 2
     /// HTTP/1.1 is spoken until then, in the loop's milliseconds.
     var avoidedUntil = Int64.min
+    /// Whether the server is known to take other protocols in streams (RFC 8441).
+    var takesExtendedConnect = false
     /// The same server over HTTP/1.1; `nil` until it is needed.
     var sibling: Origin?
     /// The origin whose sibling it is of.
@@ -35,6 +37,15 @@ struct HTTP2Standing {
             tls.map { $0.settings.applicationProtocols.contains("h2") && !key.takesOnlyHTTP1 }
             ?? isRequired
         streamsPerConnection = isOffered ? Self.untried : 1
+    }
+
+    /// Whether what is asked for has to be over HTTP/1.1, if that may be spoken.
+    func lacks(_ request: SwitchRequest) -> Bool {
+        switch request {
+        case .none: false
+        case .inStream: !takesExtendedConnect
+        case .byUpgrade: true
+        }
     }
 
     /// Whether a connection that several may share is on its way, and has not been for long.

@@ -15,7 +15,7 @@ extension UpstreamPool {
     /// must be made.
     func share(_ origin: Origin, with consumer: any UpstreamConsumer, fresh: Bool) -> Bool {
         if !origin.http2.isRequired,
-            consumer.needsHTTP1 || environment.loop.now < origin.http2.avoidedUntil
+            origin.http2.lacks(consumer.switchRequest) || environment.loop.now < origin.http2.avoidedUntil
         {
             acquire(origin.inHTTP1, for: consumer, fresh: fresh)
             return true
@@ -28,10 +28,9 @@ extension UpstreamPool {
         }
         guard origin.idle.isEmpty || fresh,
             origin.http2.mayBeWaitedFor(at: environment.loop.now),
-            !origin.needsConnection(besides: 1)
+            !origin.needsConnection(besides: 1), mayWait(origin)
         else { return false }
-        origin.waiters.append(consumer, wantsFresh: fresh)
-        environment.metrics.adjust(.waiting, host: origin.route, by: 1)
+        wait(origin, consumer, fresh: fresh, isCounted: true)
         if origin.http2.secondAttempt == nil {
             origin.http2.secondAttempt = SecondAttempt(self, origin)
         }

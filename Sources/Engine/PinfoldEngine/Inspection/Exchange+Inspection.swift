@@ -45,7 +45,9 @@ extension Exchange {
                 if let pass = self.tunnel?.interceptionPass {
                     environment.metrics.add(.tunnelPassed(for: pass))
                 }
-                join(handover, transport, environment.policy.timeouts(for: authority), basis)
+                join(
+                    handover, UpstreamHandover(transport: transport),
+                    environment.policy.timeouts(for: authority), basis)
             case .intercepted(let handover, let interception, let name, let server):
                 report.connected(to: server.endpoint)
                 report.spoke(server.tlsVersion)

@@ -47,7 +47,7 @@ extension Exchange {
                 environment.metrics.add(.tunnelsOpened)
                 environment.metrics.add(.tunnelPassed(for: pass))
                 join(
-                    handover, transport, timeouts,
+                    handover, UpstreamHandover(transport: transport), timeouts,
                     TunnelBasis(
                         authority, by: .tunnel, from: peer, as: identity,
                         request: accessRequest(scope: .authority), at: endpoint, proof: .none,

@@ -83,8 +83,44 @@ package protocol UpstreamStream: AnyObject {
     func cancel()
     /// The consumer sends nothing: another one may use the connection.
     func giveBack()
-    /// Leaves HTTP: hands over the transport, and what was read beyond the head.
-    func handOver() -> (transport: Transport, leftover: Buffer?)
+    /// Leaves HTTP after a 101.
+    func handOver() -> UpstreamHandover
+}
+
+/// A server's connection that has left HTTP, or one end of a tunnel in a stream of HTTP/2.
+package struct UpstreamHandover {
+    package let transport: Transport
+    /// What was read beyond the head.
+    package let leftover: Buffer?
+    /// What carries the bytes between the transport and the stream, if it is a stream. Whoever
+    /// knows how the tunnel ends tells it.
+    package let tunnel: HTTP2StreamTunnel?
+
+    package init(
+        transport: Transport, leftover: Buffer? = nil, tunnel: HTTP2StreamTunnel? = nil
+    ) {
+        self.transport = transport
+        self.leftover = leftover
+        self.tunnel = tunnel
+    }
+}
+
+/// Whether another protocol is asked for, by Upgrade.
+package enum SwitchRequest {
+    case none
+    /// One that a stream of HTTP/2 may carry (RFC 8441).
+    case inStream
+    /// What only HTTP/1.1 has.
+    case byUpgrade
+
+    /// The longest name of a protocol in a stream, in bytes. Those that exist have a few letters.
+    static let longestName = 64
+
+    /// - Parameter upgrade: the protocols that are offered.
+    init(_ method: Method, _ upgrade: [UnsafeRawBufferPointer]) {
+        let fits = upgrade.count == 1 && upgrade[0].count <= Self.longestName
+        self = method == .get && fits ? .inStream : .byUpgrade
+    }
 }
 
 /// A user of a stream to a server: an exchange, or a probe.
@@ -109,8 +145,8 @@ package protocol UpstreamConsumer: AnyObject {
     func upstreamDrained()
     /// Whether sending the request twice would do no harm (RFC 9110 §9.2.2).
     var mayBeRepeated: Bool { get }
-    /// Whether it asks for what HTTP/2 does not have.
-    var needsHTTP1: Bool { get }
+    /// Whether it asks for another protocol.
+    var switchRequest: SwitchRequest { get }
     /// The client that it works for; `nil` if none.
     var clientNetwork: IPNetwork? { get }
     /// The head that response heads are parsed into.
@@ -118,5 +154,5 @@ package protocol UpstreamConsumer: AnyObject {
 }
 
 extension UpstreamConsumer {
-    package var needsHTTP1: Bool { false }
+    package var switchRequest: SwitchRequest { .none }
 }

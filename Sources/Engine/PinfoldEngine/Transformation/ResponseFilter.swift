@@ -131,7 +131,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         end()
     }
 
-    func handOver() -> (transport: Transport, leftover: Buffer?) {
+    func handOver() -> UpstreamHandover {
         streamHasEnded = true
         step = .ended
         exchange = nil

@@ -262,7 +262,7 @@ extension UpstreamConnection: UpstreamStream {
         return knownCertificate
     }
 
-    package func handOver() -> (transport: Transport, leftover: Buffer?) {
+    package func handOver() -> UpstreamHandover {
         let leftover = input
         input = nil
         consumer = nil
@@ -274,6 +274,6 @@ extension UpstreamConnection: UpstreamStream {
         }
         environment.loop.remove(self, keepingOpen: transport.descriptor)
         pool.removed(self)
-        return (transport, leftover)
+        return UpstreamHandover(transport: transport, leftover: leftover)
     }
 }

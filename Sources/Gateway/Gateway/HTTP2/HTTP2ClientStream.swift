@@ -12,7 +12,7 @@ import PinfoldEngine
 /// queued: what the encoder has put into its table cannot be taken back.
 ///
 /// Objects are reused for the connection's later streams.
-final class HTTP2ClientStream: DownstreamStream {
+final class HTTP2ClientStream: DownstreamStream, TunnelledStream {
     /// How far the request has arrived.
     enum Request {
         case underWay
@@ -198,7 +198,7 @@ final class HTTP2ClientStream: DownstreamStream {
     /// Takes note of the end of a request that may have trailers.
     func ended(trailers: TrailerSection?) {
         if held != nil { return heldEnds(true) }
-        if let tunnel { return tunnel.clientHasEnded() }
+        if let tunnel { return tunnel.peerHasEnded() }
         if inbox.isEmpty, !isPaused || exchange == nil {
             requestEnded(trailers: trailers)
         } else {
@@ -296,33 +296,37 @@ final class HTTP2ClientStream: DownstreamStream {
         self.tunnel = tunnel
         isCounted = false
         carried = exchange.take().map { ($0, $0.report.id) }
-        if isUpgrade { Self.leaveOutAnswer(head) }
+        if isUpgrade {
+            // The answer to a key that the client did not send. Connection and Upgrade are not
+            // encoded.
+            let lines = UnsafeMutableRawBufferPointer(mutating: head.readable)
+            head.end = head.start + FieldLines.remove(["sec-websocket-accept"], from: lines)
+        }
         // In place of 101, which HTTP/2 does not have (RFC 8441 §5).
         connection.sendHead(
             status: isUpgrade ? 200 : status, head.readable.octets, of: self, endsStream: false)
         connection.sendSoon()
         while let kept = inbox.popFirst() { tunnel.arrived(kept.readable, endsStream: false) }
-        if case .underWay = request {} else { tunnel.clientHasEnded() }
+        if case .underWay = request {} else { tunnel.peerHasEnded() }
         return connection.handOver(tunnel, transport)
     }
 
-    /// Removes the answer to a key that the client did not send. Connection and Upgrade are not
-    /// encoded.
-    private static func leaveOutAnswer(_ head: Buffer) {
-        let lines = head.readable
-        let span = lines.octets
-        let memory = UnsafeMutableRawBufferPointer(mutating: lines)
-        var (start, kept) = (0, 0)
-        while start < lines.count {
-            let end = lines[start...].firstIndex(of: 0x0A).map { $0 + 1 } ?? lines.count
-            if !span.extracting(start..<end).starts(withLowercase: "sec-websocket-accept:") {
-                UnsafeMutableRawBufferPointer(rebasing: memory[kept...]).copyMemory(
-                    from: UnsafeRawBufferPointer(rebasing: lines[start..<end]))
-                kept += end - start
-            }
-            start = end
-        }
-        head.end = head.start + kept
+    var loop: EventLoop { connection.loop }
+    func queue(_ buffer: Buffer) { send(buffer.readable, owner: buffer) }
+    func sendSoon() { connection.sendSoon() }
+    func tunnelTook(_ count: Int) { connection.consumed(count, of: self) }
+    /// All that a client sends counts as its own.
+    func tunnelKeeps(_ count: Int) {}
+    func tunnelHasOneEnd() { progressed = loop.now }
+
+    func tunnelEnded() {
+        tunnel = nil
+        connection.exchangeEnded(on: self)
+    }
+
+    func tunnelBroke() {
+        tunnel = nil
+        connection.fail(self, .connectError)
     }
 }
 

@@ -83,7 +83,7 @@ public struct OutputQueue {
     }
 
     /// Up to this many bytes are copied rather than gathered: that costs less than another run.
-    private static let copiedBytes = 2048
+    public static let copiedBytes = 2048
     /// Capacity kept for later runs: a long response consists of a head and a body.
     private static let keptSegments = 8
     /// The next run to be sent, if any: a short response is one run.
@@ -267,7 +267,7 @@ public struct OutputQueue {
     public static let bytesPerFlush = 1 << 20
     /// The maximum number of calls in one flush, however much they write.
     private static let callsPerFlush = 64
-    private static let vectorCount = 16
+    private static let vectorCount = 64
 
     /// Writes until the queue is empty, the socket is full, or a turn's share is written.
     public mutating func flush(to fd: Int32) -> Flush {

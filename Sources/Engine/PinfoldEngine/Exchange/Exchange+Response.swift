@@ -137,6 +137,9 @@ extension Exchange {
 
     package var mayBeRepeated: Bool { request.isIdempotent }
 
+    /// A client of HTTP/2 makes all of its streams wait at once.
+    package var takesLargeParts: Bool { !(client?.isOneOfSeveral ?? false) }
+
     package func upstreamHeadWithoutBody() { _ = client?.flush() }
 
     private func clientFraming(

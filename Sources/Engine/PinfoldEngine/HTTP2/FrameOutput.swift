@@ -7,7 +7,7 @@ import HTTPCore
 /// Frames are written into one buffer after the other, and content is not copied. What follows a
 /// change of settings, or their acknowledgment, must be behind it: the connection's own frames are
 /// therefore queued before anything else is.
-package struct FrameOutput {
+package struct FrameOutput: ~Copyable {
     /// Streams' output is moved here up to so many bytes, and one frame.
     private static let backlogBytes = 128 << 10
     /// The largest content of a DATA frame.
@@ -115,7 +115,9 @@ package struct FrameOutput {
         in http: inout HTTP2Connection
     ) -> Int {
         appendControl(of: &http)
-        let buffer = frameBuffer(FrameHeader.bytes)
+        // What is copied needs room behind the header: a run of its own costs more.
+        let copied = count <= OutputQueue.copiedBytes ? count : 0
+        let buffer = frameBuffer(FrameHeader.bytes + copied)
         if let start = buffer.writable.baseAddress {
             FrameHeader(
                 length: count, type: .data, flags: endsStream ? .endStream : [], streamID: stream

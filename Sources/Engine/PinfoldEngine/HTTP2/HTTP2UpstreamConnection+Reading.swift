@@ -15,6 +15,7 @@ extension HTTP2UpstreamConnection {
         isDriving = false
         guard isOpen else { return }
         flushHeads()
+        if inputReadiness != .ready, input?.isEmpty ?? false { Buffer.release(&input) }
         scratch = nil
         send()
         if isOpen, budget.isSpent { environment.loop.requeue(self) }
@@ -77,16 +78,18 @@ extension HTTP2UpstreamConnection {
     private func readInput() -> Bool {
         guard inputReadiness == .ready else { return false }
         let room = roomForReading()
-        switch transport.read(into: room, spending: &budget) {
+        switch transport.read(
+            into: room, trustsShortRead: !peerMayHaveFinished, spending: &budget)
+        {
         case .bytes(let count, let drained):
             if drained { inputReadiness = .empty }
             input?.end += count
-            wantsLargeBuffer = count == room.count
+            wantsLargeBuffer = count == room.count || count > BufferPool.smallBytes
             environment.metrics.add(.upstreamBytesReceived, UInt64(count))
             return true
         case .wouldBlock(let wantsWrite):
             inputReadiness.foundNothing(wantsWrite: wantsWrite)
-            if input?.isEmpty ?? true { Buffer.release(&input) }
+            peerMayHaveFinished = false
         case .turnIsOver:
             budget.exhaust()
             return true

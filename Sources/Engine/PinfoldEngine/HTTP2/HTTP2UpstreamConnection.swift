@@ -56,6 +56,9 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     private var waiting: [HTTP2UpstreamStream] = []
 
     var inputReadiness = InputReadiness.ready
+    /// Whether the peer may have ended its direction, so that a short read does not prove that
+    /// nothing more is to be read: until a read has found nothing, and once that is reported.
+    var peerMayHaveFinished = true
     var isDriving = false
     /// Whether answers to the server must be written before more is read.
     var controlIsFull = false
@@ -151,6 +154,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     /// Takes what has arrived first: it may have been the end.
     var isQuiet: Bool {
         inputReadiness = .ready
+        peerMayHaveFinished = true
         drive()
         return hasRoom
     }
@@ -256,6 +260,9 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     override func ready(_ readiness: Readiness) {
         guard isOpen else { return }
         inputReadiness.note(readiness)
+        if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
+            peerMayHaveFinished = true
+        }
         if readiness.mayWrite, !output.isEmpty { send() }
         drive()
     }
@@ -279,6 +286,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         writingFailed = true
         output.discard()
         inputReadiness = .ready
+        peerMayHaveFinished = true
         environment.loop.requeue(self)
         retire()
     }

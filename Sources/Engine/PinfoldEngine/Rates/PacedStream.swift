@@ -294,6 +294,7 @@ final class PacedStream: EventHandler, DownstreamStream {
     var sentBytes: (total: UInt64, content: UInt64) { inner.sentBytes }
     var isFlushed: Bool { queue.isEmpty && inner.isFlushed }
     var inputFollows: Bool { held != nil || inner.inputFollows }
+    var isOneOfSeveral: Bool { inner.isOneOfSeveral }
     var takesInterimResponses: Bool { inner.takesInterimResponses }
     var takesProtocols: Bool { inner.takesProtocols }
 

@@ -62,6 +62,7 @@ final class ChangedHeads: DownstreamStream {
     var sentBytes: (total: UInt64, content: UInt64) { stream.sentBytes }
     var isFlushed: Bool { stream.isFlushed }
     var inputFollows: Bool { stream.inputFollows }
+    var isOneOfSeveral: Bool { stream.isOneOfSeveral }
     var takesInterimResponses: Bool { stream.takesInterimResponses }
     var takesProtocols: Bool { stream.takesProtocols }
 

@@ -34,6 +34,8 @@ package protocol DownstreamStream: AnyObject {
     var isFlushed: Bool { get }
     /// Whether bytes have arrived that are not of the current exchange's request, or may have.
     var inputFollows: Bool { get }
+    /// Whether its connection has other streams.
+    var isOneOfSeveral: Bool { get }
     /// Whether interim responses and trailers can be sent.
     var takesInterimResponses: Bool { get }
 
@@ -89,6 +91,7 @@ package protocol DownstreamStream: AnyObject {
 extension DownstreamStream {
     package var refusal: ExchangeError { .access(.clientNotAllowed) }
     package var inputFollows: Bool { true }
+    package var isOneOfSeveral: Bool { false }
     package var takesProtocols: Bool { false }
 
     // A connection with one exchange at a time is closed when its client is gone.

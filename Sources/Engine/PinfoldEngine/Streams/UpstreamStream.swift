@@ -145,6 +145,8 @@ package protocol UpstreamConsumer: AnyObject {
     func upstreamDrained()
     /// Whether sending the request twice would do no harm (RFC 9110 §9.2.2).
     var mayBeRepeated: Bool { get }
+    /// Whether content may be read in large parts, which its client may make wait.
+    var takesLargeParts: Bool { get }
     /// Whether it asks for another protocol.
     var switchRequest: SwitchRequest { get }
     /// The client that it works for; `nil` if none.
@@ -154,5 +156,6 @@ package protocol UpstreamConsumer: AnyObject {
 }
 
 extension UpstreamConsumer {
+    package var takesLargeParts: Bool { true }
     package var switchRequest: SwitchRequest { .none }
 }

@@ -208,7 +208,7 @@ extension UpstreamConnection {
         case .bytes(let count, let drained):
             input?.end += count
             inputReadiness = drained && !peerHasFinished ? .empty : .ready
-            wantsLargeBuffer = count == room.count
+            wantsLargeBuffer = count == room.count && (consumer?.takesLargeParts ?? true)
             handle(.responseBegan)
             environment.metrics.add(.upstreamBytesReceived, UInt64(count))
             if http.responsePart == .content {

@@ -15,6 +15,7 @@ extension HTTP2ClientConnection {
         isDriving = false
         guard isOpen else { return }
         noteUnfinished()
+        if inputReadiness != .ready, input?.isEmpty ?? false { Buffer.release(&input) }
         scratch = nil
         send()
         if isOpen, budget.isSpent { loop.requeue(self) }
@@ -79,7 +80,9 @@ extension HTTP2ClientConnection {
         guard inputReadiness == .ready else { return false }
         // What is in use elsewhere, for content on its way to a server, stays unchanged.
         let room = buffers.makeOwnRoom(in: &input)
-        switch transport.read(into: room, spending: &budget) {
+        switch transport.read(
+            into: room, trustsShortRead: !peerMayHaveFinished, spending: &budget)
+        {
         case .bytes(let count, let drained):
             if drained { inputReadiness = .empty }
             input?.end += count
@@ -87,7 +90,7 @@ extension HTTP2ClientConnection {
             return true
         case .wouldBlock(let wantsWrite):
             inputReadiness.foundNothing(wantsWrite: wantsWrite)
-            if input?.isEmpty ?? true { Buffer.release(&input) }
+            peerMayHaveFinished = false
         case .turnIsOver:
             budget.exhaust()
             return true

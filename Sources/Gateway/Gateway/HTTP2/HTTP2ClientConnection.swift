@@ -54,6 +54,9 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
 
     var phase = Phase.open
     var inputReadiness = InputReadiness.ready
+    /// Whether the peer may have ended its direction, so that a short read does not prove that
+    /// nothing more is to be read: until a read has found nothing, and once that is reported.
+    var peerMayHaveFinished = true
     var isDriving = false
     var isSending = false
     /// Whether `send` will be called at the end of the turn.
@@ -189,6 +192,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     override func ready(_ readiness: Readiness) {
         guard !isClosed else { return }
         inputReadiness.note(readiness)
+        if readiness.contains(.peerFinished) { peerMayHaveFinished = true }
         if readiness.contains(.failed) || readiness.contains(.hungUp) { return cutOff() }
         if isLingering { return linger() }
         if readiness.mayWrite, !output.isEmpty { send() }

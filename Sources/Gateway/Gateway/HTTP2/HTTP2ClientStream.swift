@@ -101,6 +101,7 @@ final class HTTP2ClientStream: DownstreamStream, TunnelledStream {
     var refusal: ExchangeError { connection.refusal }
     var localAddress: IPAddress? { Sockets.localEndpoint(connection.descriptor)?.address }
     var sentBytes: (total: UInt64, content: UInt64) { (totalBytes, contentBytes) }
+    var isOneOfSeveral: Bool { connection.openStreams > 1 }
     var takesInterimResponses: Bool { true }
     /// Other requests arrive on streams of their own.
     var inputFollows: Bool { false }

@@ -13,6 +13,8 @@ extension HTTP2UpstreamStream {
 
         static let method = Array("CONNECT".utf8)
 
+        var isWebSocket: Bool { name.span.equals(lowercase: "websocket") }
+
         /// How much longer a head becomes by what is added to it.
         static let addedBytes = 192
 
@@ -47,8 +49,7 @@ extension HTTP2UpstreamStream {
             repairsLines: false)
         let memory = UnsafeMutableRawBufferPointer(mutating: head.readable)
         let lines = UnsafeMutableRawBufferPointer(rebasing: memory[fieldsStart...])
-        let isWebSocket = switching?.name.span.equals(lowercase: "websocket") ?? false
-        if isWebSocket {
+        if switching?.isWebSocket ?? false {
             let kept = FieldLines.remove(["sec-websocket-key"], from: lines) { key in
                 switching?.answer = WebSocketKey.answer(to: key)
             }

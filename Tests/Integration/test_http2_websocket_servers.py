@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from support.http2 import http2
-from support.http2origin import Setting
+from support.http2origin import Setting, content
 from support.http2served import ServedStream
 from support.http2sockets import SocketByUpgrade, SocketInStream, accepted
 from support.http2upstream import H2, configuration, get
@@ -19,6 +19,7 @@ from websockets.protocol import Protocol, Side, State
 
 TAKES = {Setting.ENABLE_CONNECT_PROTOCOL: 1}
 CLIENTS = ["1.1", "2"]
+CONTENT = content(900_000)
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +275,50 @@ def test_a_server_that_breaks_off_cuts_the_client_off(
             while one.wire.socket.recv(1000):
                 pass
     until(lambda: running.metric("pinfold_tunnels_open") == 0, "it is over")
+
+
+@pytest.mark.parametrize("how", ["reset", "closed"])
+def test_what_a_server_has_ended_is_delivered_though_it_is_gone(
+        start, http2_origin, context, client, how):
+    """It need not wait for a client that reads slowly."""
+    def run(stream) -> None:
+        if stream.method != "CONNECT":
+            return stream.respond()
+        stream.head(200)
+        stream.data(CONTENT, end=True)
+        if how == "reset":
+            stream.reset_with(0)
+        else:
+            stream.connection.close()
+
+    there = http2_origin(run, tls=context(), settings=TAKES)
+    running = start()
+    assert get(running, there).status == 200
+    one = client(running, there)
+    if client.version == "1.1":
+        # The windows of the other one are open only as long as it reads.
+        [seen] = tunnels(there)
+        until(lambda: seen.finished.is_set(), "the server has sent all")
+    received = b""
+    while len(received) < len(CONTENT):
+        data = one.more()
+        assert data, f"{len(received)} of {len(CONTENT)} bytes"
+        received += data
+    assert received == CONTENT
+
+
+@pytest.mark.parametrize("over", ["tls", "clear"])
+def test_a_server_that_never_answers_is_given_up(start, http2_origin, context, client, over):
+    """Also if its settings were awaited before it was asked, and it does not take the protocol."""
+    there = http2_origin(lambda stream: stream.wait_reset(),
+                         tls=context() if over == "tls" else None, settles=False,
+                         on_connection=lambda connection: connection.begin())
+    running = start({"match": [HOST, "127.0.0.1"], "http2": "require"},
+                    timeouts={"firstByte": "300ms"})
+    one = client(running, there)
+    if client.version == "2":
+        one.client.until(lambda: one.answer.complete)
+    assert one.answer.status == 504
 
 
 def test_a_client_that_breaks_off_resets_the_stream(start, http2_origin, context, client):

@@ -86,6 +86,8 @@ public struct OutputQueue {
     public static let copiedBytes = 2048
     /// Capacity kept for later runs: a long response consists of a head and a body.
     private static let keptSegments = 8
+    /// So many runs that were sent may stay at the front.
+    private static let sentSegments = 64
     /// The next run to be sent, if any: a short response is one run.
     private var first = Segment()
     /// The runs after `first` are those in `next..<end`; the other elements are empty.
@@ -99,6 +101,8 @@ public struct OutputQueue {
 
     public var isEmpty: Bool { pendingBytes == 0 }
     private var isSingle: Bool { next == end }
+    /// How many runs there is memory for.
+    var segmentCount: Int { segments.count }
 
     /// Appends bytes that `owner` keeps alive and unchanged; `nil` for static bytes.
     public mutating func append(_ bytes: UnsafeRawBufferPointer, owner: AnyObject?) {
@@ -173,12 +177,21 @@ public struct OutputQueue {
     }
 
     private mutating func appendBehind(_ segment: consuming Segment) {
+        if end == segments.count, next >= Self.sentSegments, next >= end / 2 { removeSent() }
         if end < segments.count {
             segments[end] = segment
         } else {
             segments.append(segment)
         }
         end += 1
+    }
+
+    /// A queue that is never empty would grow by what has been sent.
+    @inline(never)
+    private mutating func removeSent() {
+        segments.removeSubrange(..<next)
+        end -= next
+        next = 0
     }
 
     /// Appends a constant.

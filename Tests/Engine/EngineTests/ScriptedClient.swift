@@ -349,12 +349,10 @@ final class ScriptedClient: DownstreamStream {
         return world.openTunnel(for: request, of: exchange, head: head)
     }
 
-    func switchProtocols(
-        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
-    ) {
+    func switchProtocols(after head: consuming HeadDraft, to server: UpstreamHandover) {
         check(takesProtocols && !hasServer, "given a connection that it does not take")
         check(self.head == nil && exchange != nil, "given a connection behind a final head")
-        check(leftover == nil, "given what the server has not sent")
+        check(server.leftover == nil, "given what the server has not sent")
         world.note("is given the connection", index, number)
         hasServer = true
         head.fields.appendLineEnd()
@@ -365,7 +363,7 @@ final class ScriptedClient: DownstreamStream {
                 check(text.ranges(of: "\r\n\(field)\r\n").count == 1, "a head without its fields")
             }
         }
-        world.takeServer(server)
+        world.takeServer(server.transport)
     }
 
     private func checkContent() {

@@ -81,11 +81,24 @@ struct OutputQueueTests {
     @Test func `a flush makes a bounded number of calls however small the runs`() throws {
         let pair = try SocketPair(sendBuffer: 1 << 20)
         var queue = OutputQueue()
-        for _ in 0..<2000 { queue.append(owned: [7]) }
+        for _ in 0..<8000 { queue.append(owned: [7]) }
         guard queue.flush(to: pair.left.fd) == .turnIsOver else {
             return #expect(queue.pendingBytes > 0, "a socket that holds little is full first")
         }
-        #expect(queue.pendingBytes >= 2000 - 64 * 16)
+        #expect(queue.pendingBytes >= 8000 - 64 * 64)
+    }
+
+    @Test func `a queue that is never empty does not grow by what was sent`() throws {
+        let pair = try SocketPair()
+        var queue = OutputQueue()
+        for _ in 0..<10 { queue.append(owned: [7, 8]) }
+        for _ in 0..<10_000 {
+            queue.append(owned: [7, 8])
+            queue.consume(2)
+        }
+        #expect(queue.pendingBytes == 20)
+        #expect(queue.segmentCount < 200)
+        #expect(queue.flush(to: pair.left.fd) == .drained)
     }
 
     @Test func `an empty queue is drained`() throws {

@@ -8,11 +8,13 @@ extension Transfer {
     package var takesProtocols: Bool { request.stream?.output != nil }
 
     package func switchProtocols(
-        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
+        after head: consuming HeadDraft, to server: UpstreamHandover
     ) {
         guard let output = request.stream?.output, let exchange else {
             _ = head.finished()
-            return Descriptors.close(server.descriptor)
+            server.transport.close()
+            server.tunnel?.ended(isBroken: true)
+            return
         }
         moved()
         times.firstByte = microseconds
@@ -28,7 +30,7 @@ extension Transfer {
             return
         }
         setHead(session.fieldLineCache.fields(of: fields.readable, includesEngineFields: false))
-        if let leftover, !leftover.isEmpty {
+        if let leftover = server.leftover, !leftover.isEmpty {
             times.receivedBytes += Int64(leftover.count)
             response.parts.append(Array(leftover.readable))
         }

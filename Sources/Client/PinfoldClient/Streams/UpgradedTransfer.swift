@@ -11,6 +11,8 @@ final class UpgradedTransfer: EventHandler {
     private static let waitingBytes = 64 << 10
 
     private let server: Transport
+    /// What carries the bytes, if the server gets them in a stream of HTTP/2.
+    private let tunnel: HTTP2StreamTunnel?
     /// The owner, which closes this object before it ends.
     private unowned let transfer: Transfer
     private let feed: any ContentFeed
@@ -21,6 +23,8 @@ final class UpgradedTransfer: EventHandler {
     /// Whether TLS has to write before it can continue to read.
     private var readWantsWrite = false
     private var peerHasFinished = false
+    /// Whether the server cut the stream off, so that the end of what it sent is not one.
+    private var isCutOff = false
     /// Whether a part was requested that has not arrived yet.
     private var isAsking = false
     private var feedHasEnded = false
@@ -32,8 +36,9 @@ final class UpgradedTransfer: EventHandler {
     private var loop: EventLoop { transfer.environment.loop }
 
     /// - Parameter server: The connection. This object owns its descriptor from now on.
-    init(_ server: Transport, of transfer: Transfer, sending feed: any ContentFeed) {
-        self.server = server
+    init(_ server: UpstreamHandover, of transfer: Transfer, sending feed: any ContentFeed) {
+        self.server = server.transport
+        tunnel = server.tunnel
         self.transfer = transfer
         self.feed = feed
     }
@@ -41,6 +46,7 @@ final class UpgradedTransfer: EventHandler {
     /// Starts in the next turn: TLS may hold bytes for which the socket reports no event.
     func start() throws(Errno) {
         try loop.add(self, descriptor: server.descriptor)
+        tunnel?.cutOff = { [weak self] in self?.isCutOff = true }
         Sockets.probePeer(server.descriptor)
         loop.requeue(self)
     }
@@ -110,7 +116,7 @@ final class UpgradedTransfer: EventHandler {
                 mayRead = false
                 readWantsWrite = wantsWrite
             case .turnIsOver: return .turnIsOver
-            case .endOfStream: return .ended
+            case .endOfStream: return isCutOff ? .broken : .ended
             case .truncated, .failed: return .broken
             }
         }
@@ -141,9 +147,11 @@ final class UpgradedTransfer: EventHandler {
     func close() {
         guard !isClosed else { return }
         isClosed = true
-        if output.isEmpty, !hasFinished { _ = server.finishSending() }
+        let isWhole = output.isEmpty
+        if isWhole, !hasFinished { _ = server.finishSending() }
         output.discard()
         if token != .none { loop.remove(self) }
         Descriptors.close(server.descriptor)
+        tunnel?.ended(isBroken: !isWhole)
     }
 }

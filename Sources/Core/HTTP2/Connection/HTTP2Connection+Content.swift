@@ -96,7 +96,11 @@ extension HTTP2Connection {
         let overhead = length &- Int32(truncatingIfNeeded: content)
         if overhead > 0 { take(overhead, slot) }
         if content < HTTP2Connection.tinyBytes, !endsStream {
-            spend(content == 0 ? .emptyData : .tinyData, now: now)
+            if content == 0 {
+                spend(.emptyData, now: now)
+            } else if !streams[slot].facts.contains(.isTunnel) {
+                spend(.tinyData, now: now)
+            }
         }
         budget.moved(Int32(truncatingIfNeeded: content))
         return nil
@@ -169,6 +173,12 @@ extension HTTP2Connection {
         let aside = min(count, streams[slot].aside)
         streams[slot].aside &-= aside
         takeForConnection(count &- aside)
+    }
+
+    /// From now on a stream carries another protocol, which may send in pieces of a few bytes.
+    public mutating func becomesTunnel(_ ref: StreamRef) {
+        guard streams.contains(ref) else { return }
+        streams[ref.slot].facts.insert(.isTunnel)
     }
 
     /// Content has not been taken, but no other stream shall have to wait for that: from now on it

@@ -28,6 +28,8 @@ struct StreamRecord: BitwiseCopyable {
         static var isReady: Facts { Facts(rawValue: 16) }
         /// Its priority was set by PRIORITY_UPDATE, which counts for more than its field.
         static var hasUpdatedPriority: Facts { Facts(rawValue: 32) }
+        /// It carries a tunnel, whose pieces are as small as the peers like.
+        static var isTunnel: Facts { Facts(rawValue: 64) }
     }
 
     var id: UInt32

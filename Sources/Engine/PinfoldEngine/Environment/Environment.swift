@@ -264,7 +264,7 @@ package final class Environment {
 
     /// Ends everything in progress. Client streams must be gone.
     package func closeConnections() {
-        for relay in relays.values { relay.close(broken: false) }
+        for relay in relays.values { relay.cut() }
         // The loop may serve other environments, too.
         for case let part as any EnvironmentPart in loop.handlers where part.environment === self {
             part.closeWithEnvironment()

@@ -143,8 +143,7 @@ extension Exchange {
             head.fields.append(field: field.id, bytes.extracting(field.value.indices))
         }
         environment.metrics.add(.upgrades)
-        let server = upstream.handOver()
-        client.switchProtocols(after: head, to: server.transport, leftover: server.leftover)
+        client.switchProtocols(after: head, to: upstream.handOver())
         if goesOn(after: .relayed) { endSilently() }
     }
 

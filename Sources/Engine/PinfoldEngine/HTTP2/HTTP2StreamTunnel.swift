@@ -40,13 +40,17 @@ package final class HTTP2StreamTunnel: EventHandler {
     private let descriptor: Int32
     /// What the peer has sent and the pair has not taken.
     private var queue = OutputQueue()
+    /// The buffer of its last bytes.
+    private var last: Buffer?
+    /// The peer is gone, and the other end is still given what it has sent to its end.
+    private var isOrphaned = false
     private var inputReadiness = InputReadiness.ready
     /// The peer has ended its direction.
     private var peerEnded = false
     /// The other end is closed.
     package private(set) var isOver = false
     /// Ends what the other end is part of, if the peer cuts the tunnel off.
-    var cutOff: (() -> Void)?
+    package var cutOff: (() -> Void)?
     private var leaves: (() -> Void)?
     private var isClosed = false
 
@@ -81,15 +85,23 @@ package final class HTTP2StreamTunnel: EventHandler {
     package func arrived(_ bytes: UnsafeRawBufferPointer, endsStream: Bool) {
         guard !isClosed else { return stream.tunnelTook(bytes.count) }
         if endsStream { peerEnded = true }
-        if !bytes.isEmpty {
-            let buffer = stream.loop.buffers.take(bytes: bytes.count)
-            buffer.writable.copyMemory(from: bytes)
-            buffer.end = bytes.count
-            queue.append(buffer.readable, owner: buffer)
-        }
+        add(bytes)
         write()
         let kept = min(bytes.count, queue.pendingBytes)
         if kept > 0 { stream.tunnelKeeps(kept) }
+    }
+
+    /// Copies what has arrived behind what waits, however small the pieces are.
+    private func add(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes
+        while !rest.isEmpty {
+            if last?.writable.isEmpty ?? true { last = stream.loop.buffers.takeSmall() }
+            guard let last else { return }
+            let part = UnsafeRawBufferPointer(rebasing: rest.prefix(last.writable.count))
+            last.writable.copyMemory(from: part)
+            queue.appendWritten(part.count, to: last)
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(part.count))
+        }
     }
 
     /// The peer sends nothing more.
@@ -103,13 +115,17 @@ package final class HTTP2StreamTunnel: EventHandler {
         stream.tunnelTook(before - queue.pendingBytes)
         switch result {
         case .drained:
+            last = nil
             if peerEnded { Sockets.shutdownWrite(descriptor) }
+            if isOrphaned { close() }
         case .blocked: break
         case .turnIsOver: stream.loop.requeue(self)
         // The other end is closed, of which there is another report.
         case .failed:
             stream.tunnelTook(queue.pendingBytes)
             queue.discard()
+            last = nil
+            if isOrphaned { close() }
         }
         stream.sendSoon()
     }
@@ -124,6 +140,7 @@ package final class HTTP2StreamTunnel: EventHandler {
         if readiness.contains(.hungUp) {
             isOver = true
             inputReadiness = .ready
+            guard !isOrphaned else { return close() }
             stream.tunnelHasOneEnd()
         }
         drained()
@@ -142,7 +159,7 @@ package final class HTTP2StreamTunnel: EventHandler {
     }
 
     private func read() {
-        while !isClosed, inputReadiness == .ready, stream.isFlushed, !stream.isEnding {
+        while !isClosed, !isOrphaned, inputReadiness == .ready, stream.isFlushed, !stream.isEnding {
             let buffer = stream.loop.buffers.takeSmall()
             switch Transfers.read(descriptor, into: buffer.writable) {
             case .bytes(let count):
@@ -151,7 +168,10 @@ package final class HTTP2StreamTunnel: EventHandler {
                 guard stream.flush() else { return }
             case .wouldBlock: inputReadiness.foundNothing(wantsWrite: false)
             case .endOfStream: _ = stream.finish(trailers: nil)
-            case .failed: inputReadiness = .empty
+            case .failed:
+                // The other end was closed before it had read everything.
+                close()
+                return stream.tunnelBroke()
             }
         }
     }
@@ -165,9 +185,9 @@ package final class HTTP2StreamTunnel: EventHandler {
     package func ended(isBroken: Bool, _ leaves: @escaping () -> Void = {}) {
         guard !isClosed else { return leaves() }
         self.leaves = leaves
-        guard !isBroken else {
+        guard !isBroken, !isOrphaned else {
             close()
-            return stream.tunnelBroke()
+            return isOrphaned ? () : stream.tunnelBroke()
         }
         // What the pair still holds is sent before that.
         isOver = true
@@ -177,7 +197,7 @@ package final class HTTP2StreamTunnel: EventHandler {
     }
 
     private func concludeIfOver() {
-        guard isOver, !isClosed, stream.isEnding, stream.isFlushed else { return }
+        guard isOver, !isClosed, !isOrphaned, stream.isEnding, stream.isFlushed else { return }
         close()
         stream.tunnelEnded()
     }
@@ -185,7 +205,13 @@ package final class HTTP2StreamTunnel: EventHandler {
     /// Whether the peer has ended its direction, and the other end has got everything.
     var isComplete: Bool { peerEnded && queue.isEmpty }
 
-    /// The peer is gone. What it has ended before is complete.
+    /// The peer is gone. What it has sent to its end is still given to the other end.
+    func peerIsGone() {
+        guard peerEnded, !queue.isEmpty, !isOver else { return cut() }
+        isOrphaned = true
+    }
+
+    /// The tunnel is cut off, unless the peer has ended it and the other end has got everything.
     package func cut() {
         guard !isClosed else { return }
         let isComplete = isComplete
@@ -200,6 +226,7 @@ package final class HTTP2StreamTunnel: EventHandler {
         guard !isClosed else { return }
         isClosed = true
         queue.discard()
+        last = nil
         stream.loop.remove(self)
         Descriptors.close(descriptor)
         leaves.take()?()

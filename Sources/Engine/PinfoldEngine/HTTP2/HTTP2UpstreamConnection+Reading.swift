@@ -15,7 +15,7 @@ extension HTTP2UpstreamConnection {
         isDriving = false
         guard isOpen else { return }
         flushHeads()
-        if inputReadiness != .ready, input?.isEmpty ?? false { Buffer.release(&input) }
+        input.rest()
         scratch = nil
         send()
         if isOpen, budget.isSpent { environment.loop.requeue(self) }
@@ -24,7 +24,7 @@ extension HTTP2UpstreamConnection {
     /// Handles what is at the front of the input, or follows from what was; returns false if more
     /// input is needed.
     private func takeFrame() -> Bool {
-        let input = self.input
+        let input = self.input.buffer
         let bytes = input?.readable ?? UnsafeRawBufferPointer(start: nil, count: 0)
         let received = http.receive(bytes.octets, now: environment.loop.now)
         input?.start += received.consumed
@@ -76,29 +76,18 @@ extension HTTP2UpstreamConnection {
 
     /// Reads once. Returns `false` if nothing was read.
     private func readInput() -> Bool {
-        guard inputReadiness == .ready else { return false }
-        let room = roomForReading()
-        switch transport.read(
-            into: room, trustsShortRead: !peerMayHaveFinished, spending: &budget)
+        switch input.read(
+            from: transport, by: environment.loop.buffers, isLarge: true, spending: &budget)
         {
-        case .bytes(let count, let drained):
-            if drained { inputReadiness = .empty }
-            input?.end += count
-            wantsLargeBuffer = count == room.count || count > BufferPool.smallBytes
+        case .bytes(let count):
             environment.metrics.add(.upstreamBytesReceived, UInt64(count))
             return true
-        case .wouldBlock(let wantsWrite):
-            inputReadiness.foundNothing(wantsWrite: wantsWrite)
-            peerMayHaveFinished = false
+        case .nothing: break
         case .turnIsOver:
             budget.exhaust()
             return true
-        case .endOfStream, .truncated:
-            inputReadiness = .empty
-            ended(by: .server(.upstreamClosed))
-        case .failed(let error):
-            inputReadiness = .empty
-            ended(by: ExchangeError(upstream: error))
+        case .ended(.closed), .ended(.truncated): ended(by: .server(.upstreamClosed))
+        case .ended(.failed(let error)): ended(by: ExchangeError(upstream: error))
         }
         return false
     }
@@ -106,18 +95,6 @@ extension HTTP2UpstreamConnection {
     /// The server has ended the connection, perhaps because nobody used it.
     private func ended(by fault: ExchangeError) {
         isIdle ? pool.discardIdle(self) : fail(fault)
-    }
-
-    /// A buffer with free space. One that is in use elsewhere, for content on its way to a client,
-    /// stays unchanged.
-    private func roomForReading() -> UnsafeMutableRawBufferPointer {
-        let buffers = environment.loop.buffers
-        if wantsLargeBuffer, let current = input, current.isEmpty,
-            current.capacity < BufferPool.largeBytes
-        {
-            input = buffers.takeLarge()
-        }
-        return buffers.makeOwnRoom(in: &input, isLarge: wantsLargeBuffer)
     }
 
     // MARK: Responses

@@ -49,16 +49,12 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     /// How many streams there were.
     private(set) var uses = 0
     /// Whether a request was answered.
-    private(set) var hasCarriedRequest = false
+    var hasCarriedRequest = false
     /// Whether the server's first SETTINGS are awaited, which say how many streams it allows.
     private(set) var isSettling = true
     /// Streams that wait for them with their requests.
     private var waiting: [HTTP2UpstreamStream] = []
 
-    var inputReadiness = InputReadiness.ready
-    /// Whether the peer may have ended its direction, so that a short read does not prove that
-    /// nothing more is to be read: until a read has found nothing, and once that is reported.
-    var peerMayHaveFinished = true
     var isDriving = false
     /// Whether answers to the server must be written before more is read.
     var controlIsFull = false
@@ -71,8 +67,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     var drained: [HTTP2UpstreamStream] = []
     /// Streams whose heads have been passed on, but not flushed.
     var unflushed: [HTTP2UpstreamStream] = []
-    var input: Buffer?
-    var wantsLargeBuffer = false
+    var input = FrameInput()
     /// Where field blocks are decoded to, while frames are read.
     var scratch: Buffer?
     var output: FrameOutput
@@ -153,8 +148,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
 
     /// Takes what has arrived first: it may have been the end.
     var isQuiet: Bool {
-        inputReadiness = .ready
-        peerMayHaveFinished = true
+        input.recheck()
         drive()
         return hasRoom
     }
@@ -167,8 +161,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     func close(ifIdleFor milliseconds: Int64) {
         idleEnd = environment.loop.now + milliseconds
         http.trim()
-        // What has been read and not been looked at is part of what follows.
-        if input?.isEmpty ?? true { Buffer.release(&input) }
+        input.rest()
         output.trim()
         look(at: idleEnd)
     }
@@ -177,10 +170,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     func settled() {
         guard isSettling, http.isEstablished else { return }
         leaveSettling()
-        for stream in takeWaiting() {
-            stream.connectionSettled()
-            guard isOpen else { return }
-        }
+        for stream in takeWaiting() { stream.connectionSettled() }
+        guard isOpen else { return }
         pool.settled(self, streams: min(http.limits.streams, Int(http.peer.maxConcurrentStreams)))
     }
 
@@ -216,6 +207,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
             streams[Int(ref.slot)] = nil
         } else {
             reservedStreams -= 1
+            waiting.removeAll { $0 === stream }
         }
         if answered {
             hasCarriedRequest = true
@@ -259,10 +251,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
 
     override func ready(_ readiness: Readiness) {
         guard isOpen else { return }
-        inputReadiness.note(readiness)
-        if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
-            peerMayHaveFinished = true
-        }
+        input.note(readiness)
         if readiness.mayWrite, !output.isEmpty { send() }
         drive()
     }
@@ -285,8 +274,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     func failedWriting() {
         writingFailed = true
         output.discard()
-        inputReadiness = .ready
-        peerMayHaveFinished = true
+        input.recheck()
         environment.loop.requeue(self)
         retire()
     }
@@ -376,15 +364,18 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         noteWritten()
         leaveSettling()
         phase = .closed
+        let left = streams.compactMap { $0 }
         streams = []
+        waiting = []
         drained = []
         unflushed = []
-        input = nil
+        input.discard()
         scratch = nil
         output.discard()
         environment.loop.remove(self)
         Descriptors.close(transport.descriptor)
         pool.removed(self)
+        for stream in left { stream.cutTunnel() }
     }
 }
 

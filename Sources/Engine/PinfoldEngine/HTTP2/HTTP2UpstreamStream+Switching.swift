@@ -7,13 +7,17 @@ import HTTPCore
 extension HTTP2UpstreamStream {
     /// A protocol that the server is asked for.
     struct Switching {
+        /// As the client has written it.
         let name: [UInt8]
+        let isWebSocket: Bool
         /// What the answer to a WebSocket's key must be, which HTTP/2 does not have (RFC 8441 §5).
         var answer: [UInt8]?
 
         static let method = Array("CONNECT".utf8)
 
-        var isWebSocket: Bool { name.span.equals(lowercase: "websocket") }
+        /// The name that the server is told: some compare it without regard to RFC 6455's case.
+        var sentName: [UInt8] { isWebSocket ? Self.webSocket : name }
+        private static let webSocket = Array("websocket".utf8)
 
         /// How much longer a head becomes by what is added to it.
         static let addedBytes = 192
@@ -23,7 +27,9 @@ extension HTTP2UpstreamStream {
             guard request.asksForUpgrade,
                 case .inStream = SwitchRequest(request.method, upgrade)
             else { return nil }
-            name = Array(upgrade[0])
+            let name = Array(upgrade[0])
+            isWebSocket = name.span.equals(lowercase: "websocket")
+            self.name = name
         }
     }
 
@@ -111,6 +117,9 @@ extension HTTP2UpstreamStream {
         }
         unused.transport.close()
         tunnel.discard()
+        guard self.consumer != nil else { return }
+        if let ref { connection.http.reset(ref, .cancel) }
+        failed(.response(.unexpectedSwitch))
     }
 
     /// The final head is an ordinary response: the request has no content.
@@ -126,6 +135,8 @@ extension HTTP2UpstreamStream {
         }
         consumer = nil
         tunnel = offered.tunnel
+        if let ref { connection.http.becomesTunnel(ref) }
+        connection.hasCarriedRequest = true
         return offered
     }
 }
@@ -160,10 +171,17 @@ extension HTTP2UpstreamStream: TunnelledStream {
         release(answered: true)
     }
 
-    /// The server is gone, or has reset the stream: the client must notice.
+    /// The client must notice.
     func cutTunnel() {
         guard let tunnel = tunnel.take() else { return }
         release(answered: true)
         tunnel.cut()
+    }
+
+    /// The server is gone, or has reset the stream.
+    func tunnelLostServer() {
+        guard let tunnel = tunnel.take() else { return }
+        release(answered: true)
+        tunnel.peerIsGone()
     }
 }

@@ -134,6 +134,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
         }
         endIsSent = hasNoContent
         awaitsContinue = request.expectsContinue && !hasNoContent
+        awaitServer()
     }
 
     /// Queues the head, which is that of an extended CONNECT if another protocol is asked for.
@@ -154,10 +155,10 @@ final class HTTP2UpstreamStream: UpstreamStream {
                     method: octets.extracting(0..<method), scheme: scheme, authority: authority,
                     path: target, lines: lines, into: &writer)
             }
-            let connect = Switching.method
+            let (connect, name) = (Switching.method, switching.sentName)
             encoder.encodeRequest(
                 method: connect.span, scheme: scheme, authority: authority, path: target,
-                protocolName: switching.name.span, lines: lines, into: &writer)
+                protocolName: name.span, lines: lines, into: &writer)
         }
     }
 
@@ -341,7 +342,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     /// The server takes nothing more. If it has sent the whole response, that is delivered.
     private func serverIsGone(_ fault: @autoclosure () -> ExchangeError) {
-        if tunnel != nil { return cutTunnel() }
+        if tunnel != nil { return tunnelLostServer() }
         guard case .ended = response else { return failed(fault()) }
         // It does not want the rest of the request (RFC 9113 §8.1).
         endIsSent = true

@@ -15,7 +15,8 @@ extension UpstreamPool {
     /// must be made.
     func share(_ origin: Origin, with consumer: any UpstreamConsumer, fresh: Bool) -> Bool {
         if !origin.http2.isRequired,
-            origin.http2.lacks(consumer.switchRequest) || environment.loop.now < origin.http2.avoidedUntil
+            origin.http2.lacks(consumer.switchRequest)
+                || environment.loop.now < origin.http2.avoidedUntil
         {
             acquire(origin.inHTTP1, for: consumer, fresh: fresh)
             return true
@@ -28,9 +29,11 @@ extension UpstreamPool {
         }
         guard origin.idle.isEmpty || fresh,
             origin.http2.mayBeWaitedFor(at: environment.loop.now),
-            !origin.needsConnection(besides: 1), mayWait(origin)
+            !origin.needsConnection(besides: 1)
         else { return false }
-        wait(origin, consumer, fresh: fresh, isCounted: true)
+        // If none may wait, all still wait for connections that are being made.
+        let isCounted = origin.policy.configuration.limits.pending > 0
+        guard wait(origin, consumer, fresh: fresh, isCounted: isCounted) else { return true }
         if origin.http2.secondAttempt == nil {
             origin.http2.secondAttempt = SecondAttempt(self, origin)
         }

@@ -328,10 +328,8 @@ final class PacedStream: EventHandler, DownstreamStream {
         return inner.handOver(after: head, isUpgrade: isUpgrade)
     }
 
-    func switchProtocols(
-        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
-    ) {
+    func switchProtocols(after head: consuming HeadDraft, to server: UpstreamHandover) {
         close()
-        inner.switchProtocols(after: head, to: server, leftover: leftover)
+        inner.switchProtocols(after: head, to: server)
     }
 }

@@ -81,10 +81,8 @@ final class ChangedHeads: DownstreamStream {
     func exchangeEnded(cut: Bool) { stream.exchangeEnded(cut: cut) }
     func exchangeContinues() { stream.exchangeContinues() }
     func exchangeReleased() { stream.exchangeReleased() }
-    func switchProtocols(
-        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
-    ) {
-        stream.switchProtocols(after: head, to: server, leftover: leftover)
+    func switchProtocols(after head: consuming HeadDraft, to server: UpstreamHandover) {
+        stream.switchProtocols(after: head, to: server)
     }
 }
 

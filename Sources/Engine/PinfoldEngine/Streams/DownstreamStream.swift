@@ -83,9 +83,7 @@ package protocol DownstreamStream: AnyObject {
     var takesProtocols: Bool { get }
     /// Leaves HTTP after the head of a 101, if ``takesProtocols`` is true: the server's connection
     /// now belongs to the stream, which registers and closes it. The exchange ends.
-    /// - Parameter leftover: what was read beyond the head.
-    func switchProtocols(
-        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?)
+    func switchProtocols(after head: consuming HeadDraft, to server: UpstreamHandover)
 }
 
 extension DownstreamStream {
@@ -99,10 +97,10 @@ extension DownstreamStream {
     package func exchangeReleased() {}
 
     package func switchProtocols(
-        after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
+        after head: consuming HeadDraft, to server: UpstreamHandover
     ) {
         _ = head.finished()
-        server.close()
+        server.transport.close()
         assertionFailure("a connection for a stream that does not accept one")
     }
 }

@@ -168,6 +168,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
 extension ResponseFilter: UpstreamConsumer {
     func upstreamReady(_ upstream: any UpstreamStream) {}
     var mayBeRepeated: Bool { exchange?.mayBeRepeated ?? false }
+    var takesLargeParts: Bool { exchange?.takesLargeParts ?? true }
     var clientNetwork: IPNetwork? { exchange?.clientNetwork }
 
     func upstreamFailed(_ failure: StreamError) {

@@ -10,7 +10,12 @@ package final class OriginTable {
     /// How many there may be before unused ones are searched for: twice as many as were in use the
     /// last time, so that the search costs each new origin constant time.
     private var limit = OriginTable.capacity
-    private var reverse: [ReverseUpstream: Origin] = [:]
+    private var reverse: [ReverseUpstream: Origin] = [:] {
+        didSet { lastReverse = nil }
+    }
+    /// The last one that was asked for, which is mostly the next one: to compare it takes less than
+    /// to hash it.
+    private var lastReverse: (upstream: ReverseUpstream, origin: Origin)?
     private var proxied = ProxiedOrigins()
     private var count = 0
     /// How many origins have become unused since the last search.
@@ -111,7 +116,11 @@ package final class OriginTable {
 
     /// The origin behind a reverse listener.
     package func origin(of upstream: ReverseUpstream, policy: PolicySnapshot) -> Origin {
-        if let known = reverse[upstream] { return known }
+        if let lastReverse, lastReverse.upstream == upstream { return lastReverse.origin }
+        if let known = reverse[upstream] {
+            lastReverse = (upstream, known)
+            return known
+        }
         let target = policy.target(
             host: upstream.host, port: upstream.port, by: .fixed(isSecure: upstream.isSecure))
         let origin = Origin(
@@ -183,6 +192,7 @@ package final class OriginTable {
 
     /// Moves all origins to another snapshot, under which their connections can still be used.
     func adopt(_ policy: PolicySnapshot) {
+        lastReverse = nil
         reverse.keepNeeded()
         for origin in all { origin.adopt(policy) }
     }

@@ -15,7 +15,7 @@ extension HTTP2ClientConnection {
         isDriving = false
         guard isOpen else { return }
         noteUnfinished()
-        if inputReadiness != .ready, input?.isEmpty ?? false { Buffer.release(&input) }
+        input.rest()
         scratch = nil
         send()
         if isOpen, budget.isSpent { loop.requeue(self) }
@@ -31,7 +31,7 @@ extension HTTP2ClientConnection {
     /// Handles what is at the front of the input, or follows from what was; returns false if more
     /// input is needed.
     private func takeFrame() -> Bool {
-        let input = self.input
+        let input = self.input.buffer
         let bytes = input?.readable ?? UnsafeRawBufferPointer(start: nil, count: 0)
         let received = http.receive(bytes.octets, now: loop.now)
         input?.start += received.consumed
@@ -77,29 +77,17 @@ extension HTTP2ClientConnection {
 
     /// Reads once. Returns `false` if nothing was read.
     private func readInput() -> Bool {
-        guard inputReadiness == .ready else { return false }
-        // What is in use elsewhere, for content on its way to a server, stays unchanged.
-        let room = buffers.makeOwnRoom(in: &input)
-        switch transport.read(
-            into: room, trustsShortRead: !peerMayHaveFinished, spending: &budget)
-        {
-        case .bytes(let count, let drained):
-            if drained { inputReadiness = .empty }
-            input?.end += count
+        switch input.read(from: transport, by: buffers, isLarge: false, spending: &budget) {
+        case .bytes(let count):
             if ingress.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
             return true
-        case .wouldBlock(let wantsWrite):
-            inputReadiness.foundNothing(wantsWrite: wantsWrite)
-            peerMayHaveFinished = false
+        case .nothing: break
         case .turnIsOver:
             budget.exhaust()
             return true
-        case .endOfStream:
-            inputReadiness = .empty
-            inputEnded()
-        case .truncated, .failed:
+        case .ended(.closed): inputEnded()
+        case .ended(.truncated), .ended(.failed):
             if isUntried { endedUntried() }
-            inputReadiness = .empty
             cutOff()
         }
         return false
@@ -119,7 +107,7 @@ extension HTTP2ClientConnection {
 
     /// A part of a frame, or of a field block, is input that may never be finished.
     private func noteUnfinished() {
-        guard http.isWithinFieldBlock || !(input?.isEmpty ?? true) else {
+        guard http.isWithinFieldBlock || !input.isEmpty else {
             if unfinishedSince != nil { unfinishedSince = nil }
             if http.isEstablished { hasBegun() }
             return environment.release(self)
@@ -127,7 +115,7 @@ extension HTTP2ClientConnection {
         // Of a frame that has only begun, nothing is unfinished if the turn is over.
         guard !budget.isSpent else { return }
         if unfinishedSince == nil { environment.release(self) }
-        environment.hold(self, bytes: input?.capacity ?? BufferPool.smallBytes)
+        environment.hold(self, bytes: input.buffer?.capacity ?? BufferPool.smallBytes)
         guard unfinishedSince == nil else { return }
         unfinishedSince = loop.now
         setDeadline(atMost: http.limits.answerMilliseconds)
@@ -318,7 +306,7 @@ extension HTTP2ClientConnection {
 
     // MARK: Errors
 
-    private func failed(_ reason: ConnectionReason) {
+    func failed(_ reason: ConnectionReason) {
         countFailure()
         var detail = "\(reason.explanation)"
         if reason == .abuse { detail += ": \(http.budget.text)" }

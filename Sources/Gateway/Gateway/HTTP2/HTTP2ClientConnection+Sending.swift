@@ -61,8 +61,11 @@ extension HTTP2ClientConnection {
         if openStreams == 0, isBusy { becameIdle() }
         guard isOpen, output.isEmpty else { return }
         if openStreams == 0 { output.trim() }
-        if hasEnded, openStreams == 0 { close() } else if http.isDone { end() }
+        if hasEnded, openStreams == 0 { close() } else if http.isDone { finished() }
     }
+
+    /// Nothing more will happen on it.
+    private func finished() { http.hasFailed ? failed(http.connectionReason) : end() }
 
     // MARK: Frames
 

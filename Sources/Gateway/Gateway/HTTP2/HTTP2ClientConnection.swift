@@ -53,17 +53,13 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var spare: HTTP2ClientStream?
 
     var phase = Phase.open
-    var inputReadiness = InputReadiness.ready
-    /// Whether the peer may have ended its direction, so that a short read does not prove that
-    /// nothing more is to be read: until a read has found nothing, and once that is reported.
-    var peerMayHaveFinished = true
     var isDriving = false
     var isSending = false
     /// Whether `send` will be called at the end of the turn.
     var willSend = false
     /// Streams all of whose output has been taken, whose exchanges do not know it yet.
     var drained: [HTTP2ClientStream] = []
-    var input: Buffer?
+    var input: FrameInput
     /// The heads of requests, one after the other.
     var heads: Buffer?
     /// Where field blocks are decoded to, while frames are read.
@@ -111,7 +107,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         self.account = account
         self.tunnel = tunnel
         self.isUntried = isUntried
-        self.input = input
+        self.input = FrameInput(input)
         let limits = worker.policy.headLimits
         parser = RequestHeadParser(limits: limits, carrier: .http2)
         http = HTTP2Connection(
@@ -151,7 +147,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
 
     // MARK: Idleness
 
-    var isIdle: Bool { isOpen && openStreams == 0 && (input?.isEmpty ?? true) }
+    var isIdle: Bool { isOpen && openStreams == 0 && input.isEmpty }
 
     private func noteIdle() {
         idleSince = worker.idleClients.nextMoment()
@@ -191,8 +187,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
 
     override func ready(_ readiness: Readiness) {
         guard !isClosed else { return }
-        inputReadiness.note(readiness)
-        if readiness.contains(.peerFinished) { peerMayHaveFinished = true }
+        input.note(readiness)
         if readiness.contains(.failed) || readiness.contains(.hungUp) { return cutOff() }
         if isLingering { return linger() }
         if readiness.mayWrite, !output.isEmpty { send() }
@@ -311,21 +306,21 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
 
     private func startLingering() {
         phase = .lingering
-        input = nil
+        input.discard()
         heads = nil
         stalledSince = loop.now
         lingering.begin(self, among: account == nil ? nil : worker)
         _ = transport.finishSending()
         if transport.isSecure { Sockets.shutdownWrite(descriptor) }
         loop.setDeadline(self, after: Lingering.milliseconds)
-        inputReadiness = .ready
+        input.recheck()
         linger()
     }
 
     private func linger() {
         budget.renew(loop)
         switch lingering.discard(
-            from: transport, &inputReadiness, by: buffers, spending: &budget)
+            from: transport, &input.readiness, by: buffers, spending: &budget)
         {
         case .waits: break
         case .turnIsOver: loop.requeue(self)
@@ -351,7 +346,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         environment.release(self)
         streams = []
         spare = nil
-        input = nil
+        input.discard()
         heads = nil
         output.discard()
         loop.remove(self)

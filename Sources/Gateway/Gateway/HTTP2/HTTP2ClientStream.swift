@@ -295,6 +295,7 @@ final class HTTP2ClientStream: DownstreamStream, TunnelledStream {
             return nil
         }
         self.tunnel = tunnel
+        connection.http.becomesTunnel(ref)
         isCounted = false
         carried = exchange.take().map { ($0, $0.report.id) }
         if isUpgrade {

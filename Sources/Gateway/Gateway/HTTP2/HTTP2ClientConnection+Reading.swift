@@ -100,7 +100,7 @@ extension HTTP2ClientConnection {
         case .truncated, .failed:
             if isUntried { endedUntried() }
             inputReadiness = .empty
-            cutOff()
+            close()
         }
         return false
     }

@@ -6,20 +6,16 @@ from __future__ import annotations
 import threading
 
 import pytest
+from support.http2fixtures import context
 from support.http2lies import LIES
 from support.http2origin import content
-from support.http2upstream import H2, Code, configuration, get, goaway, refused
+from support.http2upstream import Code, configuration, get, goaway, refused
 from support.interception import HOST
 from support.wait import until
 from support.wire import request
 
 WINDOW = ("cache-control", "max-age=0, stale-while-revalidate=600")
 FRESH = ("cache-control", "max-age=600")
-
-
-@pytest.fixture(scope="module")
-def context(pki):
-    return lambda: pki.intermediate.issue(HOST).server_context(alpn=H2)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from support.gateway import Gateway
@@ -16,6 +17,16 @@ from support.wire import Closed, Response, request
 FRESH = "Cache-Control: max-age=600"
 MEBIBYTE = 1 << 20
 FETCHES = "pinfold_cache_part_fetches_total"
+
+# Before servers of both versions.
+pytestmark = pytest.mark.ways("forward", "http2-server")
+
+
+@pytest.fixture
+def start(through) -> Callable[..., Gateway]:
+    """start(config): a gateway of the test's own."""
+    return lambda config={}: through.gateway({"workers": 2} | config).gateway
+
 
 
 def content(size: int, seed: int = 1) -> bytes:
@@ -106,19 +117,19 @@ def hit(response: Response) -> bool:
 
 
 @pytest.fixture
-def there(scripted_origin):
+def there(through):
     """Makes an origin, and its URL."""
     def make(size: int, *fields: str, **options: str) -> tuple[Ranged, str]:
         server = Ranged(size, *fields, **options)
-        return server, scripted_origin(server).url("/film")
+        return server, through.scripted_origin(server).url("/film")
     return make
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("tag", ['"one"', 'W/"one"', ""])
-def test_a_part_is_stored_and_answers_what_is_within_it(gateway, there, tag, workers):
+def test_a_part_is_stored_and_answers_what_is_within_it(start, there, tag, workers):
     server, url = there(10_000, tag=tag)
-    running = gateway({"workers": workers})
+    running = start({"workers": workers})
     first = get(running, url, 1000, 4999)
     assert is_part(first, server, 1000, 4999)
     assert "stored" in first.cache_status
@@ -129,9 +140,9 @@ def test_a_part_is_stored_and_answers_what_is_within_it(gateway, there, tag, wor
     assert server.ranges == ["bytes=1000-4999"]
 
 
-def test_parts_are_combined(gateway, there):
+def test_parts_are_combined(start, there):
     server, url = there(10_000)
-    running = gateway({})
+    running = start({})
     assert is_part(get(running, url, 2000, 3999), server, 2000, 3999)
     assert is_part(get(running, url, 4000, 5999), server, 4000, 5999)
     part = get(running, url, 2500, 5499)
@@ -148,9 +159,9 @@ def test_parts_are_combined(gateway, there):
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("size", [10_000, 5 * MEBIBYTE + 17])
-def test_parts_are_completed_to_a_whole(gateway, there, size, workers):
+def test_parts_are_completed_to_a_whole(start, there, size, workers):
     server, url = there(size)
-    running = gateway({"workers": workers})
+    running = start({"workers": workers})
     half = size // 2
     assert is_part(get(running, url, 0, half - 1), server, 0, half - 1)
     whole = get(running, url)
@@ -164,9 +175,9 @@ def test_parts_are_completed_to_a_whole(gateway, there, size, workers):
     assert len(server.asked) == 2
 
 
-def test_seeking_in_a_film(gateway, there):
+def test_seeking_in_a_film(start, there):
     server, url = there(6 * MEBIBYTE)
-    running = gateway({})
+    running = start({})
     chosen = random.Random(5)
     for _ in range(40):
         start = chosen.randrange(len(server.body))
@@ -180,9 +191,9 @@ def test_seeking_in_a_film(gateway, there):
         assert is_part(part, server, start, len(server.body) - 1) and hit(part)
 
 
-def test_parts_of_different_contents_are_never_mixed(gateway, there):
+def test_parts_of_different_contents_are_never_mixed(start, there):
     server, url = there(3 * MEBIBYTE)
-    running = gateway({})
+    running = start({})
     old = server.body
     assert is_part(get(running, url, 0, MEBIBYTE - 1), server, 0, MEBIBYTE - 1)
     server.body, server.tag = content(len(old), 2), '"two"'
@@ -192,9 +203,9 @@ def test_parts_of_different_contents_are_never_mixed(gateway, there):
     assert get(running, url, 0, 99).body == server.body[:100]
 
 
-def test_a_part_without_a_strong_tag_is_not_combined(gateway, there):
+def test_a_part_without_a_strong_tag_is_not_combined(start, there):
     server, url = there(10_000, tag='W/"one"')
-    running = gateway({})
+    running = start({})
     get(running, url, 0, 999)
     server.body = content(10_000, 2)
     assert is_part(get(running, url, 500, 1499), server, 500, 1499)
@@ -203,9 +214,9 @@ def test_a_part_without_a_strong_tag_is_not_combined(gateway, there):
     assert server.ranges == ["bytes=0-999", "bytes=500-1499", ""]
 
 
-def test_a_server_that_stops_to_know_ranges_is_understood(gateway, there):
+def test_a_server_that_stops_to_know_ranges_is_understood(start, there):
     server, url = there(3 * MEBIBYTE)
-    running = gateway({})
+    running = start({})
     get(running, url, 0, 999_999)
     server.knows_ranges = False
     assert get(running, url).body == server.body
@@ -215,9 +226,9 @@ def test_a_server_that_stops_to_know_ranges_is_understood(gateway, there):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_of_a_whole_sent_instead_of_a_part_everything_is_stored(gateway, there, workers):
+def test_of_a_whole_sent_instead_of_a_part_everything_is_stored(start, there, workers):
     server, url = there(3 * MEBIBYTE)
-    running = gateway({"workers": workers})
+    running = start({"workers": workers})
     get(running, url, 0, 99)
     server.knows_ranges = False
     part = get(running, url, 2_600_000, 2_600_099)
@@ -231,20 +242,20 @@ def test_of_a_whole_sent_instead_of_a_part_everything_is_stored(gateway, there, 
     assert len(server.asked) == 2
 
 
-def test_a_part_that_breaks_off_is_resumed(gateway, there):
+def test_a_part_that_breaks_off_is_resumed(start, there):
     server, url = there(4 * MEBIBYTE)
     server.halts_after, server.breaks_off = 1_500_000, True
     server.release.set()
-    running = gateway({})
+    running = start({})
     whole = get(running, url, 0)
     assert is_part(whole, server, 0, len(server.body) - 1)
     assert server.ranges == ["bytes=0-", "bytes=1500000-", "bytes=3000000-"]
 
 
-def test_what_arrived_before_the_client_left_is_kept(gateway, there):
+def test_what_arrived_before_the_client_left_is_kept(start, there):
     server, url = there(8 * MEBIBYTE)
     server.halts_after = 2_500_000
-    running = gateway({})
+    running = start({})
     with running.wire() as wire:
         wire.send(request(url, Range="bytes=0-"))
         assert wire.read_head().status == 206
@@ -259,10 +270,10 @@ def test_what_arrived_before_the_client_left_is_kept(gateway, there):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_crowd_reads_a_part_while_it_arrives(gateway, there, workers):
+def test_a_crowd_reads_a_part_while_it_arrives(start, there, workers):
     server, url = there(4 * MEBIBYTE)
     server.halts_after = 2_000_000
-    running = gateway({"workers": workers})
+    running = start({"workers": workers})
     wires = [running.wire() for _ in range(8)]
     for wire in wires:
         wire.send(request(url, Range="bytes=0-"))
@@ -275,9 +286,9 @@ def test_a_crowd_reads_a_part_while_it_arrives(gateway, there, workers):
     assert len(server.asked) == 1
 
 
-def test_a_client_that_reads_nothing_holds_no_other_up(gateway, there):
+def test_a_client_that_reads_nothing_holds_no_other_up(start, there):
     server, url = there(24 * MEBIBYTE)
-    running = gateway({"workers": 1})
+    running = start({"workers": 1})
     with running.wire() as slow:
         slow.send(request(url, Range="bytes=0-"))
         until(lambda: server.asked, "it is under way")
@@ -286,9 +297,9 @@ def test_a_client_that_reads_nothing_holds_no_other_up(gateway, there):
         assert slow.read().body == server.body
 
 
-def test_parts_survive_a_restart(gateway, there):
+def test_parts_survive_a_restart(start, there):
     server, url = there(5 * MEBIBYTE)
-    running = gateway({})
+    running = start({})
     running.wait_for_disk()
     get(running, url, 0, 2_999_999)
     running.restart()
@@ -299,9 +310,9 @@ def test_parts_survive_a_restart(gateway, there):
     assert server.ranges == ["bytes=0-2999999", "bytes=3000000-"]
 
 
-def test_an_unsafe_request_makes_parts_unusable(gateway, there):
+def test_an_unsafe_request_makes_parts_unusable(start, there):
     server, url = there(10_000)
-    running = gateway({})
+    running = start({})
     get(running, url, 0, 4999)
     assert hit(get(running, url, 0, 4999))
     running.ask(request(url, method="POST", body=b"x", Connection="close"))
@@ -309,10 +320,10 @@ def test_an_unsafe_request_makes_parts_unusable(gateway, there):
     assert is_part(part, server, 0, 4999) and not hit(part)
 
 
-def test_stale_parts_are_validated_once(gateway, there):
+def test_stale_parts_are_validated_once(start, there):
     server, url = there(10_000)
     server.fields[0] = "Cache-Control: max-age=1"
-    running = gateway({})
+    running = start({})
     get(running, url, 0, 4999)
     time.sleep(2.1)
     server.fields[0] = FRESH
@@ -323,9 +334,9 @@ def test_stale_parts_are_validated_once(gateway, there):
     assert len(server.asked) == 2
 
 
-def test_only_if_cached_gets_what_is_there(gateway, there):
+def test_only_if_cached_gets_what_is_there(start, there):
     server, url = there(10_000)
-    running = gateway({})
+    running = start({})
     get(running, url, 0, 4999)
     part = get(running, url, 0, 99, Cache_Control="only-if-cached")
     assert is_part(part, server, 0, 99)
@@ -334,9 +345,9 @@ def test_only_if_cached_gets_what_is_there(gateway, there):
     assert len(server.asked) == 1
 
 
-def test_conditions_and_head_are_answered_from_parts(gateway, there):
+def test_conditions_and_head_are_answered_from_parts(start, there):
     server, url = there(10_000)
-    running = gateway({})
+    running = start({})
     get(running, url, 0, 4999)
     assert get(running, url, If_None_Match='"one"').status == 304
     changed = get(running, url, 0, 99, If_Range='"other"')
@@ -349,9 +360,9 @@ def test_conditions_and_head_are_answered_from_parts(gateway, there):
     assert server.ranges == ["bytes=0-4999", "bytes=5000-"]
 
 
-def test_parts_of_variants_are_apart(gateway, there):
+def test_parts_of_variants_are_apart(start, there):
     server, url = there(10_000, "Vary: Accept-Language")
-    running = gateway({})
+    running = start({})
     for language in ("de", "en"):
         get(running, url, 0, 999, Accept_Language=language)
     for language in ("de", "en"):
@@ -359,10 +370,10 @@ def test_parts_of_variants_are_apart(gateway, there):
     assert len(server.asked) == 2
 
 
-def test_what_must_not_be_stored_is_not(gateway, there):
+def test_what_must_not_be_stored_is_not(start, there):
     server, url = there(10_000)
     server.fields[0] = "Cache-Control: no-store"
-    running = gateway({})
+    running = start({})
     for _ in range(2):
         part = get(running, url, 0, 999)
         assert is_part(part, server, 0, 999) and not hit(part)
@@ -370,21 +381,21 @@ def test_what_must_not_be_stored_is_not(gateway, there):
     assert running.metric("pinfold_cache_stores_total") == 0
 
 
-def test_a_complete_response_is_not_replaced_by_a_part(gateway, there):
+def test_a_complete_response_is_not_replaced_by_a_part(start, there):
     server, url = there(10_000)
-    running = gateway({})
+    running = start({})
     get(running, url)
     part = get(running, url, 0, 99, Cache_Control="no-cache")
     assert is_part(part, server, 0, 99)
     assert hit(get(running, url))
 
 
-def test_a_part_that_ends_early_is_cut_off(gateway, there):
+def test_a_part_that_ends_early_is_cut_off(start, there):
     """Nothing that is missing is made up."""
     server, url = there(10_000, tag='W/"one"')
     server.halts_after, server.breaks_off = 500, True
     server.release.set()
-    running = gateway({})
+    running = start({})
     with pytest.raises(Closed):
         get(running, url, 0, 999)
     server.halts_after = None
@@ -395,15 +406,15 @@ def test_a_part_that_ends_early_is_cut_off(gateway, there):
 # Slices
 
 
-def sliced(gateway, url: str, **options: object) -> Gateway:
+def sliced(start, url: str, **options: object) -> Gateway:
     host = url.split("//")[1].split(":")[0]
-    return gateway({"hosts": [{"match": [host], "cache": {"slice": "1MiB"}}], **options})
+    return start({"hosts": [{"match": [host], "cache": {"slice": "1MiB"}}], **options})
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_slices_are_asked_for(gateway, there, workers):
+def test_slices_are_asked_for(start, there, workers):
     server, url = there(3 * MEBIBYTE + 5)
-    running = sliced(gateway, url, workers=workers)
+    running = sliced(start, url, workers=workers)
     part = get(running, url, MEBIBYTE + 10, MEBIBYTE + 19)
     assert is_part(part, server, MEBIBYTE + 10, MEBIBYTE + 19)
     assert server.ranges == ["bytes=1048576-2097151"]
@@ -417,9 +428,9 @@ def test_slices_are_asked_for(gateway, there, workers):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_crowd_asks_for_each_slice_once(gateway, there, workers):
+def test_a_crowd_asks_for_each_slice_once(start, there, workers):
     server, url = there(4 * MEBIBYTE)
-    running = sliced(gateway, url, workers=workers)
+    running = sliced(start, url, workers=workers)
     # All begin in the first slice: before anything is known, nobody waits for another's slice.
     wires = [running.wire() for _ in range(12)]
     for number, wire in enumerate(wires):
@@ -432,19 +443,19 @@ def test_a_crowd_asks_for_each_slice_once(gateway, there, workers):
         ["bytes=0-1048575", "bytes=1048576-2097151", "bytes=2097152-3145727", "bytes=3145728-"])
 
 
-def test_slices_of_a_server_that_knows_no_ranges(gateway, there):
+def test_slices_of_a_server_that_knows_no_ranges(start, there):
     server, url = there(3 * MEBIBYTE)
     server.knows_ranges = False
-    running = sliced(gateway, url)
+    running = sliced(start, url)
     assert get(running, url).body == server.body
     part = get(running, url, 2 * MEBIBYTE, 2 * MEBIBYTE + 9)
     assert is_part(part, server, 2 * MEBIBYTE, 2 * MEBIBYTE + 9) and hit(part)
     assert len(server.asked) == 1
 
 
-def test_slices_beyond_the_end_are_the_servers_to_refuse(gateway, there):
+def test_slices_beyond_the_end_are_the_servers_to_refuse(start, there):
     server, url = there(1000)
-    running = sliced(gateway, url)
+    running = sliced(start, url)
     assert get(running, url, 5 * MEBIBYTE).status == 416
     assert get(running, url, 10, 19).body == server.body[10:20]
 
@@ -470,9 +481,9 @@ def parts_of(response: Response) -> list[tuple[str, bytes]]:
 @pytest.mark.parametrize("size", [1000, 100_000, 3 * MEBIBYTE])
 @pytest.mark.parametrize("memory", ["64MiB", "1MiB"])
 @pytest.mark.parametrize("stored", ["whole", "parts"])
-def test_several_ranges_are_sent_in_parts(gateway, there, size, memory, stored):
+def test_several_ranges_are_sent_in_parts(start, there, size, memory, stored):
     server, url = there(size)
-    running = gateway({"cache": {"memory": memory}})
+    running = start({"cache": {"memory": memory}})
     running.wait_for_disk()
     get(running, url, *([] if stored == "whole" else [0]))
     def served() -> Response:
@@ -494,9 +505,9 @@ def test_several_ranges_are_sent_in_parts(gateway, there, size, memory, stored):
     ("bytes=0-9,5-20", 200), ("bytes=" + ",".join(f"{n}-{n}" for n in range(17)), 200),
     ("bytes=0-1,x", 200), ("bytes=0-1,,2000-", 206), ("bytes=2000-,3000-", 416),
 ])
-def test_ranges_that_make_no_sense(gateway, there, wanted, status):
+def test_ranges_that_make_no_sense(start, there, wanted, status):
     server, url = there(1000)
-    running = gateway({})
+    running = start({})
     get(running, url)
     response = get(running, url, Range=wanted)
     assert response.status == status
@@ -506,10 +517,10 @@ def test_ranges_that_make_no_sense(gateway, there, wanted, status):
         assert is_part(response, server, 0, 1)
 
 
-def test_a_crowd_that_asks_for_the_same_part_asks_once(gateway, there):
+def test_a_crowd_that_asks_for_the_same_part_asks_once(start, there):
     server, url = there(50_000)
     server.halts_after = 10
-    running = gateway({"workers": 2})
+    running = start({"workers": 2})
     wires = [running.wire() for _ in range(10)]
     for wire in wires:
         wire.send(request(url, Range="bytes=1000-1999"))

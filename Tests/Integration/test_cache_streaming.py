@@ -4,9 +4,11 @@ memory and from where it is stored, whatever becomes of the client for which it 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 from support.crowd import crowd
+from support.gateway import Gateway
 from support.origin import OriginConnection, Request
 from support.wait import until
 from support.wire import Closed, Response, Wire, request
@@ -14,6 +16,16 @@ from support.wire import Closed, Response, Wire, request
 FRESH = "Cache-Control: max-age=600"
 STORES = "pinfold_cache_stores_total"
 CROWD = 8
+
+# Before servers of both versions.
+pytestmark = pytest.mark.ways("forward", "http2-server")
+
+
+@pytest.fixture
+def start(through) -> Callable[..., Gateway]:
+    """start(config): a gateway of the test's own."""
+    return lambda config={}: through.gateway({"workers": 2} | config).gateway
+
 
 
 def content(size: int) -> bytes:
@@ -97,10 +109,10 @@ def read_rest(wire: Wire, response: Response, size: int, chunked: bool = False) 
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize("size", [2_000, 200_000, 6_000_000])
 def test_a_crowd_reads_what_has_arrived_before_the_rest_is_there(
-        gateway, scripted_origin, size, chunked, workers):
+        start, through, size, chunked, workers):
     server = Halting(size, chunked=chunked)
-    url = scripted_origin(server).url("/")
-    running = gateway({"workers": workers})
+    url = through.scripted_origin(server).url("/")
+    running = start({"workers": workers})
     running.wait_for_disk()
     with crowd(running, url, CROWD) as wires:
         parts = [read_part(wire, server.part, chunked) for wire in wires]
@@ -119,10 +131,10 @@ def test_a_crowd_reads_what_has_arrived_before_the_rest_is_there(
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("begun", [False, True])
 def test_the_response_goes_on_if_the_first_client_leaves(
-        gateway, scripted_origin, begun, workers):
+        start, through, begun, workers):
     server = Halting(500_000, part=0.5 if begun else 0)
-    url = scripted_origin(server).url("/")
-    running = gateway({"workers": workers})
+    url = through.scripted_origin(server).url("/")
+    running = start({"workers": workers})
     with crowd(running, url, CROWD) as wires:
         waits = "pinfold_cache_collapse_waits_total"
         until(lambda: running.metric(waits) == CROWD - 1, "the others wait")
@@ -142,11 +154,11 @@ def test_the_response_goes_on_if_the_first_client_leaves(
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("size", [100_000, 6_000_000])
 def test_a_response_that_breaks_off_is_completed_for_all(
-        gateway, scripted_origin, size, workers):
+        start, through, size, workers):
     server = Halting(size, 'ETag: "one"')
     server.breaks_off = True
-    url = scripted_origin(server).url("/")
-    running = gateway({"workers": workers})
+    url = through.scripted_origin(server).url("/")
+    running = start({"workers": workers})
     running.wait_for_disk()
     with crowd(running, url, CROWD) as wires:
         parts = [read_part(wire, server.part) for wire in wires]
@@ -164,11 +176,11 @@ def test_a_response_that_breaks_off_is_completed_for_all(
 @pytest.mark.parametrize("stays", [True, False])
 @pytest.mark.parametrize("size", [100_000, 6_000_000])
 def test_a_response_that_breaks_off_is_completed_for_its_client_and_the_cache(
-        gateway, scripted_origin, size, stays):
+        start, through, size, stays):
     server = Halting(size, 'ETag: "one"')
     server.breaks_off = True
-    url = scripted_origin(server).url("/")
-    running = gateway()
+    url = through.scripted_origin(server).url("/")
+    running = start()
     running.wait_for_disk()
     with running.wire() as wire:
         wire.send(request(url))
@@ -189,12 +201,12 @@ def test_a_response_that_breaks_off_is_completed_for_its_client_and_the_cache(
 
 
 @pytest.mark.parametrize("tag", ["", 'W/"one"', "other"])
-def test_what_cannot_be_completed_is_cut_off_for_all(gateway, scripted_origin, tag):
+def test_what_cannot_be_completed_is_cut_off_for_all(start, through, tag):
     server = Halting(100_000, *([f"ETag: {tag}"] if tag.startswith("W") else ['ETag: "one"']
                                 if tag else []))
     server.breaks_off = True
-    url = scripted_origin(server).url("/")
-    running = gateway()
+    url = through.scripted_origin(server).url("/")
+    running = start()
     with crowd(running, url, CROWD) as wires:
         parts = [read_part(wire, server.part) for wire in wires]
         if tag == "other":
@@ -207,10 +219,10 @@ def test_what_cannot_be_completed_is_cut_off_for_all(gateway, scripted_origin, t
     assert running.metric(STORES) == 0
 
 
-def test_a_first_client_that_reads_nothing_holds_nobody_up(gateway, scripted_origin):
+def test_a_first_client_that_reads_nothing_holds_nobody_up(start, through):
     server = Halting(24 << 20)
-    url = scripted_origin(server).url("/")
-    running = gateway({"cache": {"disk": "1GiB", "maximumObject": "64MiB"}})
+    url = through.scripted_origin(server).url("/")
+    running = start({"cache": {"disk": "1GiB", "maximumObject": "64MiB"}})
     running.wait_for_disk()
     with running.wire() as slow:
         slow.send(request(url))
@@ -224,11 +236,11 @@ def test_a_first_client_that_reads_nothing_holds_nobody_up(gateway, scripted_ori
         assert slow.read_exactly(len(server.body)) == server.body
 
 
-def test_those_who_must_ask_themselves_do(gateway, scripted_origin):
+def test_those_who_must_ask_themselves_do(start, through):
     """What arrives is of another variant, or stale at once."""
     server = Halting(50_000, "Vary: Accept-Language")
-    url = scripted_origin(server).url("/")
-    running = gateway({"workers": 1})
+    url = through.scripted_origin(server).url("/")
+    running = start({"workers": 1})
     with running.wire() as first, running.wire() as other, running.wire() as same:
         first.send(request(url, Accept_Language="en"))
         until(lambda: server.asked, "the first one is under way")

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import signal
-import time
 
 import pytest
+from support.bystander import STALL, p99, waits
 from support.flood import flooding
 from support.gateway import Gateway
 from support.keyupdates import KeyUpdateServer
 from support.origin import reply
-from support.wait import SLOWDOWN, until
+from support.wait import until
 from support.wire import Wire, request
 
-# Of the gateway's processor time while somebody waits: so it does not count who else keeps the
-# machine busy. What is bounded here is a stall, which lasts for seconds.
-STALL = 0.4 * SLOWDOWN
-
-
-def waits(running: Gateway, wire: Wire, data: bytes, count: int) -> list[float]:
-    """How much the gateway worked until each of `count` requests was answered, one after the other,
-    in order of size."""
+def waits_of(running: Gateway, wire: Wire, data: bytes, count: int) -> list[float]:
     def ask() -> None:
         wire.send(data)
         assert wire.read().status == 200
 
-    def pause() -> None:
-        time.sleep(0.002)  # the bystander's pace: it is no flood itself
-
-    return running.work(ask, count, between=pause)
-
-
-def p99(sorted_values: list[float]) -> float:
-    return sorted_values[int(len(sorted_values) * 0.99) - 1]
+    return waits(running, ask, count)
 
 
 FLOODS = [
@@ -53,11 +39,11 @@ def test_a_bystander_is_served_during_a_flood(gateway, origin, kind, connections
     at = running.admin if kind == "metrics" else running.proxy
     target = "/metrics" if kind == "metrics" else there.url("/")
     with running.wire(timeout=30) as client:
-        idle = p99(waits(running, client, hit, 100))
+        idle = p99(waits_of(running, client, hit, 100))
         with flooding(kind, at, connections, target):
-            hits = waits(running, client, hit, 150)
+            hits = waits_of(running, client, hit, 150)
             with running.wire("admin", timeout=30) as admin:
-                checks = waits(running, admin, health, 150)
+                checks = waits_of(running, admin, health, 150)
     limit = max(STALL, 10 * idle)
     assert p99(hits) < limit, (hits[-5:], idle)
     assert p99(checks) < limit, (checks[-5:], idle)
@@ -119,9 +105,9 @@ def test_a_flood_of_key_updates_is_cut_off_while_others_are_served(gateway, orig
     hit = request(there.url("/"))
     try:
         with running.wire(timeout=30) as client, running.wire("tls", timeout=30) as flooded:
-            idle = p99(waits(running, client, hit, 100))
+            idle = p99(waits_of(running, client, hit, 100))
             flooded.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
-            hits = waits(running, client, hit, 100)
+            hits = waits_of(running, client, hit, 100)
             answer = flooded.read()
         assert answer.status == 502
         assert b"tls-too-many-messages" in answer.body

@@ -8,30 +8,15 @@ import threading
 import pytest
 from support.frames import DATA, PING, frame
 from support.http2 import http2
+from support.http2fixtures import context, running, start
 from support.http2origin import Setting
 from support.http2upstream import (
-    H2, Code, Gate, asked, configuration, get, get_first, goaway, refused, refusing)
+    Code, Gate, asked, get, get_first, goaway, refused, refusing)
 from support.interception import HOST
 from support.wait import until
 from support.wire import Closed, Wire, request
 
 HOWS = {"refused": refused, "goaway": goaway}
-
-
-@pytest.fixture(scope="module")
-def context(pki):
-    return lambda: pki.intermediate.issue(HOST).server_context(alpn=H2)
-
-
-@pytest.fixture
-def start(gateway, pki):
-    """start(host, config): a gateway with an entry for the host."""
-    return lambda host=None, **config: gateway(configuration(pki, host, **config))
-
-
-@pytest.fixture
-def running(start):
-    return start()
 
 
 # Requests that the server did not process

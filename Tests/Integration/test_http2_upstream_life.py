@@ -10,30 +10,15 @@ import pytest
 from support.frames import (
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, bytes_of, frame)
 from support.http2 import http2
+from support.http2fixtures import context, running, start
 from support.http2lies import FRESH, GOOD, LIES, block, head
 from support.http2origin import content
 from support.http2upstream import (
-    H2, Code, asked, configuration, get, refused, refusing, send)
+    Code, asked, get, refused, refusing, send)
 from support.interception import HOST
 from support.secure import reload
 from support.wait import SLOWDOWN, until
 from support.wire import request
-
-
-@pytest.fixture(scope="module")
-def context(pki):
-    return lambda: pki.intermediate.issue(HOST).server_context(alpn=H2)
-
-
-@pytest.fixture
-def start(gateway, pki):
-    """start(host, config): a gateway with an entry for the host."""
-    return lambda host=None, **config: gateway(configuration(pki, host, **config))
-
-
-@pytest.fixture
-def running(start):
-    return start()
 
 
 # What passes at once

@@ -8,28 +8,13 @@ import threading
 
 import pytest
 from support.http2 import http2
+from support.http2fixtures import context, running, start
 from support.http2origin import Setting, content
 from support.http2upstream import (
-    H2, Gate, asked, configuration, get, get_first, refused, refusing)
+    Gate, asked, get, get_first, refused, refusing)
 from support.interception import HOST
 from support.wait import until
 from support.wire import request
-
-
-@pytest.fixture(scope="module")
-def context(pki):
-    return lambda: pki.intermediate.issue(HOST).server_context(alpn=H2)
-
-
-@pytest.fixture
-def start(gateway, pki):
-    """start(host, config): a gateway with an entry for the host."""
-    return lambda host=None, **config: gateway(configuration(pki, host, **config))
-
-
-@pytest.fixture
-def running(start):
-    return start()
 
 
 def test_exchanges_of_one_client_share_a_connection(running, http2_origin, context):

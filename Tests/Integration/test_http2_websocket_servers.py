@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import pytest
 from support.http2 import http2
+from support.http2fixtures import context, start
 from support.http2origin import Setting, content
 from support.http2served import ServedStream
 from support.http2sockets import SocketByUpgrade, SocketInStream, accepted
-from support.http2upstream import H2, configuration, get
+from support.http2upstream import get
 from support.interception import HOST, inside
 from support.wait import until
 from websockets.frames import Opcode
@@ -20,17 +21,6 @@ from websockets.protocol import Protocol, Side, State
 TAKES = {Setting.ENABLE_CONNECT_PROTOCOL: 1}
 CLIENTS = ["1.1", "2"]
 CONTENT = content(900_000)
-
-
-@pytest.fixture(scope="module")
-def context(pki):
-    return lambda: pki.intermediate.issue(HOST).server_context(alpn=H2)
-
-
-@pytest.fixture
-def start(gateway, pki):
-    """start(host, config): a gateway with an entry for the host."""
-    return lambda host=None, **config: gateway(configuration(pki, host, **config))
 
 
 def converse(stream: ServedStream) -> None:

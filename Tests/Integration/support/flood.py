@@ -1,5 +1,6 @@
 """Traffic that keeps a gateway as busy as one machine can: run as a process of its own, so that it
-does not share the tests' interpreter. `python flood.py KIND HOST PORT CONNECTIONS SECONDS TARGET`."""
+does not share the tests' interpreter.
+`python -m support.flood KIND HOST PORT CONNECTIONS SECONDS TARGET`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 CHUNKS = b"1\r\nx\r\n" * 20_000
 
@@ -49,11 +51,18 @@ class Flood:
         self.begun = threading.Semaphore(0)
         self.end = time.monotonic() + seconds
         self.origin = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.authority = f"127.0.0.1:{self.origin.getsockname()[1]}"
-        serve = {"response": _chunk_source, "interim": _interim_source}.get(kind, _sink)
-        threading.Thread(target=self._accept, args=(serve,), daemon=True).start()
+        self.port = self.origin.getsockname()[1]
+        self.authority = f"127.0.0.1:{self.port}"
+        threading.Thread(target=self._accept, args=(self.serve(),), daemon=True).start()
 
-    def _accept(self, serve) -> None:
+    def serve(self) -> Callable[[socket.socket], None]:
+        """What the server does on a connection."""
+        return {"response": _chunk_source, "interim": _interim_source}.get(self.kind, _sink)
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self.end
+
+    def _accept(self, serve: Callable[[socket.socket], None]) -> None:
         while True:
             sock, _ = self.origin.accept()
             threading.Thread(target=serve, args=(sock,), daemon=True).start()
@@ -65,7 +74,7 @@ class Flood:
     def _pour(self, sock: socket.socket, data: bytes) -> None:
         sock.sendall(data)
         self.begun.release()
-        while time.monotonic() < self.end:
+        while not self.is_over():
             sock.sendall(data)
 
     def _head(self, method: str, *fields: str) -> bytes:
@@ -84,7 +93,7 @@ class Flood:
         sock.sendall(self._head("GET"))
         sock.recv(1)
         self.begun.release()
-        while time.monotonic() < self.end and sock.recv(1 << 20):
+        while not self.is_over() and sock.recv(1 << 20):
             pass
 
     def _tunnel(self, sock: socket.socket) -> None:
@@ -115,7 +124,7 @@ class Flood:
         """One connection after the other, each refused at its first line."""
         self._refuse_one()
         self.begun.release()
-        while time.monotonic() < self.end:
+        while not self.is_over():
             self._refuse_one()
 
     def _refuse_one(self) -> None:
@@ -137,35 +146,38 @@ class Flood:
 
 @contextlib.contextmanager
 def flooding(
-    kind: str, gateway: tuple[str, int], connections: int, target: str = "/", seconds: float = 60
-) -> Iterator[None]:
+    kind: str, gateway: tuple[str, int], connections: int, target: str = "/", seconds: float = 60,
+    module: str = __name__
+) -> Iterator[int]:
     """The flood runs while the block does, and for `seconds` at most. `target`
-    is what pipelined requests ask for."""
+    is what pipelined requests ask for. Yields the port of its server."""
     process = subprocess.Popen(
-        [sys.executable, __file__, kind, gateway[0], str(gateway[1]), str(connections),
-         str(seconds), target], stdout=subprocess.PIPE)
+        [sys.executable, "-m", module, kind, gateway[0], str(gateway[1]), str(connections),
+         str(seconds), target], stdout=subprocess.PIPE, cwd=Path(__file__).parents[1])
     try:
-        assert process.stdout is not None and process.stdout.readline() == b"begun\n"
-        yield
+        assert process.stdout is not None
+        line = process.stdout.readline().split()
+        assert line[:1] == [b"begun"], line
+        yield int(line[1])
     finally:
         process.kill()
         process.wait()
 
 
-def main() -> None:
+def main(flood_type: type[Flood]) -> None:
     kind, host, port, connections, seconds, target = sys.argv[1:]
-    flood = Flood(kind, (host, int(port)), float(seconds), target)
+    flood = flood_type(kind, (host, int(port)), float(seconds), target)
     threads = [threading.Thread(target=flood.attack, daemon=True) for _ in range(int(connections))]
     for thread in threads:
         thread.start()
     # What is measured waits for the line.
     if not all(flood.begun.acquire(timeout=30) for _ in threads):
         os._exit(1)
-    print("begun", flush=True)
+    print("begun", flood.port, flush=True)
     for thread in threads:
         thread.join(max(0.0, flood.end - time.monotonic()))
     os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    main(Flood)

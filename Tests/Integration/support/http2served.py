@@ -266,6 +266,11 @@ class ServedConnection:
             self.h2.ping(data)
             self.flush()
 
+    def read_again(self) -> None:
+        """After `reads` was false."""
+        self.reads = True
+        self._stir()
+
     def close(self, reset: bool = False) -> None:
         with self.changed:
             self.is_closed = True

@@ -26,7 +26,7 @@ extension Exchange {
 extension RetryDecision.Ending {
     /// The attempt that ended with an error on the way to the server; `nil` if sending the request
     /// again does not help.
-    init?(_ fault: ExchangeError, responseStarted: Bool) {
+    package init?(_ fault: ExchangeError, responseStarted: Bool) {
         switch fault {
         case .gateway(.superseded): self = .superseded
         case .server(.upstreamNotProcessed): self = .notProcessed

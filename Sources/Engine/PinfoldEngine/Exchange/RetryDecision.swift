@@ -1,5 +1,5 @@
 /// Why a request is sent again.
-enum RetryReason: Int, CaseIterable {
+package enum RetryReason: Int, CaseIterable {
     /// The connection had carried requests before and ended before a byte of the response: the
     /// server closed it just as it was used (RFC 9112 §9.3.1).
     case connectionDied
@@ -15,7 +15,7 @@ enum RetryReason: Int, CaseIterable {
 }
 
 /// The reasons for which a request has been sent again, as often as each of them allows.
-struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
+package struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
     /// How often a request that was not processed is sent again: servers that are being replaced
     /// may refuse it one after the other, and none of them has done anything (RFC 9113 §8.7).
     static let notProcessedLimit: UInt8 = 3
@@ -24,9 +24,9 @@ struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
     private var seen: UInt8 = 0
     private var notProcessed: UInt8 = 0
 
-    init() {}
+    package init() {}
     init(_ reason: RetryReason) { insert(reason) }
-    init(arrayLiteral reasons: RetryReason...) { for reason in reasons { insert(reason) } }
+    package init(arrayLiteral reasons: RetryReason...) { for reason in reasons { insert(reason) } }
 
     /// Whether the request has been sent again for this reason as often as it may be.
     func contains(_ reason: RetryReason) -> Bool {
@@ -34,7 +34,7 @@ struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
         return seen & 1 << reason.rawValue != 0
     }
 
-    mutating func insert(_ reason: RetryReason) {
+    package mutating func insert(_ reason: RetryReason) {
         seen |= 1 << reason.rawValue
         if reason == .notProcessed, notProcessed < Self.notProcessedLimit { notProcessed += 1 }
     }
@@ -48,9 +48,9 @@ struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
 /// (for a reload, once for each reload; if it was not processed, three times). Only after the death
 /// of a connection may the server have acted on the request: then the request must be idempotent
 /// (RFC 9110 §9.2.2).
-struct RetryDecision {
+package struct RetryDecision {
     /// How an attempt ended.
-    enum Ending: Equatable, CaseIterable {
+    package enum Ending: Equatable, CaseIterable {
         /// The connection ended before the response was complete.
         case connectionDied(responseStarted: Bool)
         /// The server broke the rules of HTTP/2, so that HTTP/1 is spoken with it next.
@@ -64,7 +64,7 @@ struct RetryDecision {
         /// The stored response cannot be read.
         case storedBodyUnreadable
 
-        static var allCases: [Ending] {
+        package static var allCases: [Ending] {
             [
                 .connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
                 .protocolFailed(responseStarted: false), .protocolFailed(responseStarted: true),
@@ -74,7 +74,7 @@ struct RetryDecision {
     }
 
     /// How much of the request's content has been accepted from the client.
-    enum Content: Equatable {
+    package enum Content: Equatable {
         /// The request has no content.
         case none
         /// None has been accepted yet.
@@ -101,8 +101,17 @@ struct RetryDecision {
     /// The reasons for which it has already been sent again.
     var reasons: RetryReasons
 
+    package init(
+        isIdempotent: Bool, wasReused: Bool, content: Content, reasons: RetryReasons
+    ) {
+        self.isIdempotent = isIdempotent
+        self.wasReused = wasReused
+        self.content = content
+        self.reasons = reasons
+    }
+
     /// The reason to send the request again; `nil` if it is not sent again.
-    func reason(after ending: Ending) -> RetryReason? {
+    package func reason(after ending: Ending) -> RetryReason? {
         guard content.isAvailable else { return nil }
         let reason: RetryReason
         switch ending {
@@ -122,7 +131,7 @@ struct RetryDecision {
 
     /// Whether an attempt needs a connection that has not been used before: all idle ones may have
     /// died together with the one that did.
-    static func needsFreshConnection(_ reasons: RetryReasons) -> Bool {
+    package static func needsFreshConnection(_ reasons: RetryReasons) -> Bool {
         reasons.contains(.connectionDied)
     }
 }

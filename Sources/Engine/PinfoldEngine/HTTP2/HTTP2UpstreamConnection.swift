@@ -87,6 +87,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     private static let greatestCancels = 50
     /// Nothing can be written any more.
     private var writingFailed = false
+    /// Whether the server is given time to read why it ends.
+    private var lingers = false
     /// The server's certificate, once it has been requested.
     private var knownCertificate: ServerCertificate?
 
@@ -345,6 +347,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     func failed(_ reason: ConnectionReason) {
         guard isOpen else { return }
         if reason.isServersFault { origin.http2Failed(reason, at: endpoint, in: environment) }
+        lingers = true
         fail(reason == .unanswered ? .server(.firstByteTimeout) : .upstreamHTTP2(reason))
     }
 
@@ -360,7 +363,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         http.endUnused()
         queueControl()
         budget.renew(environment.loop)
-        _ = transport.flush(&output.queue, on: environment.loop, spending: &budget)
+        let flush = transport.flush(&output.queue, on: environment.loop, spending: &budget)
         noteWritten()
         leaveSettling()
         phase = .closed
@@ -372,8 +375,13 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         input.discard()
         scratch = nil
         output.discard()
-        environment.loop.remove(self)
-        Descriptors.close(transport.descriptor)
+        if lingers, case .drained = flush {
+            environment.loop.remove(self, keepingOpen: transport.descriptor)
+            LingeringServer.take(transport, of: pool)
+        } else {
+            environment.loop.remove(self)
+            transport.close()
+        }
         pool.removed(self)
         for stream in left { stream.cutTunnel() }
     }

@@ -21,6 +21,8 @@ final class UpstreamPool: UpstreamSource {
     var byLimit: [ObjectIdentifier: Origin] = [:]
     /// The open requests to the other workers, by the limit that they concern.
     var idleRequests: [ObjectIdentifier: IdleConnectionRequest] = [:]
+    /// Connections that hold no permits any more, oldest first.
+    let lingering = LinkedQueue<LingeringServer>()
     /// An idle connection is being closed for another one, which already has its permits.
     var isMakingRoom = false
 

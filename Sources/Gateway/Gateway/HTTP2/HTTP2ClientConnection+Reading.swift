@@ -88,7 +88,7 @@ extension HTTP2ClientConnection {
         case .ended(.closed): inputEnded()
         case .ended(.truncated), .ended(.failed):
             if isUntried { endedUntried() }
-            cutOff()
+            close()
         }
         return false
     }

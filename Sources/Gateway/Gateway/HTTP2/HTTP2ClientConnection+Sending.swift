@@ -51,7 +51,7 @@ extension HTTP2ClientConnection {
             return false
         case .failed:
             output.discard()
-            loop.afterTurn { [self] in cutOff() }
+            loop.afterTurn { [self] in close() }
             return false
         }
     }

@@ -188,7 +188,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     override func ready(_ readiness: Readiness) {
         guard !isClosed else { return }
         input.note(readiness)
-        if readiness.contains(.failed) || readiness.contains(.hungUp) { return cutOff() }
+        if readiness.contains(.failed) || readiness.contains(.hungUp) { return close() }
         if isLingering { return linger() }
         if readiness.mayWrite, !output.isEmpty { send() }
         drive()
@@ -250,7 +250,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         if isLate(at: now) { return end() }
         if let time = output.isEmpty ? now : taken { idleTime.note(at: time) }
         guard idleTime.remaining(of: timeouts.bodyMilliseconds, at: now) != nil else {
-            return cutOff()
+            return close()
         }
         // Whoever is told may end, and others with it.
         for index in streams.indices {
@@ -288,7 +288,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         http.endUnused()
         queueControl()
         _ = transport.flush(&output.queue, on: loop, spending: &budget)
-        cutOff()
+        close()
     }
 
     /// Ends all streams, writes what the client is still to be told, and closes.
@@ -335,7 +335,24 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         }
     }
 
-    func cutOff() { close() }
+    /// Tells the client which streams will not be completed, and which was the last one. It has no
+    /// time left to read that before the connection is closed: only what has arrived by now is read
+    /// first, because input that is unread would reset the connection.
+    func cutOff() {
+        guard isOpen else { return close() }
+        for stream in streams { if let stream { fail(stream, .cancel) } }
+        guard isOpen else { return }
+        http.endUnused()
+        queueControl()
+        budget.renew(loop)
+        if case .drained = transport.flush(&output.queue, on: loop, spending: &budget) {
+            _ = transport.finishSending()
+            input.recheck()
+            _ = lingering.discard(
+                from: transport, &input.readiness, by: buffers, spending: &budget)
+        }
+        close()
+    }
 
     func close() {
         guard !isClosed else { return }

@@ -15,6 +15,8 @@ final class Probe: EventHandler, UpstreamConsumer {
     private let intervalMilliseconds: Int64
     private var upstream: (any UpstreamStream)?
     private var isWaiting = false
+    /// Why the probe under way was sent again.
+    private var retries = RetryReasons()
     /// Space for a probe's fields.
     private static let fieldBytes = 256
     var response = ResponseHead()
@@ -79,8 +81,14 @@ final class Probe: EventHandler, UpstreamConsumer {
         guard origin.refusal == nil else {
             return worker.environment.note(reachability, .probeFailed, for: nil)
         }
+        retries = []
+        acquire()
+    }
+
+    private func acquire() {
         isWaiting = true
-        worker.environment.upstreams.acquire(origin, for: self, fresh: false)
+        worker.environment.upstreams.acquire(
+            origin, for: self, fresh: RetryDecision.needsFreshConnection(retries))
     }
 
     func upstreamReady(_ upstream: any UpstreamStream) {
@@ -107,13 +115,30 @@ final class Probe: EventHandler, UpstreamConsumer {
 
     func upstreamFailed(_ failure: StreamError) {
         isWaiting = false
+        let wasReused = upstream?.wasReused ?? false
         upstream = nil
         // A failure that the gateway itself caused is no evidence about the host: wait for the next
         // probe.
         guard !failure.error.isOwn else { return }
+        if let reason = reasonToRepeat(after: failure, wasReused: wasReused) {
+            retries.insert(reason)
+            return acquire()
+        }
         let hasAnswered = failure.error.reachabilityEvidence == .responseReceived
         worker.environment.note(
             reachability, hasAnswered ? .probeSucceeded : .probeFailed, for: nil)
+    }
+
+    /// A probe is sent again for the reasons for which a client's request is: then it shows no more
+    /// than that one connection, or stream, was of no use.
+    private func reasonToRepeat(after failure: StreamError, wasReused: Bool) -> RetryReason? {
+        guard
+            let ending = RetryDecision.Ending(
+                failure.error, responseStarted: failure.responseStarted)
+        else { return nil }
+        return RetryDecision(
+            isIdempotent: true, wasReused: wasReused, content: .none, reasons: retries
+        ).reason(after: ending)
     }
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {

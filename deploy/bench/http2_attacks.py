@@ -11,7 +11,7 @@ response every 5 ms (HTTP/1.1, keep-alive). Of each the table has
   memory   by how much the anonymous memory of the gateway grew at most, in KiB
   p50, p99, max
            what the other client waited for its responses, in milliseconds, in a second at least; `inf`
-           is a response that never came
+           is a response that did not come in 20 s
   the end  GOAWAY's code and text, or how the connection ended otherwise: `open` if it did not, `not all
            read` if bytes of the attack still wait to be read. A program whose memory grows by 4 GiB is
            killed
@@ -56,8 +56,8 @@ CPU_MILLISECONDS, MEMORY_KIB, P99_MILLISECONDS = 50, 2048, 50
 PAUSE = 0.005
 # More memory than that no program gets.
 MOST_KIB = 4 << 20
-# How long an attack may take, and what it leaves to be done, in seconds.
-ALLOWED, SETTLED = 60, 10
+# How long an attack may take, what it leaves to be done, and a response to the other client, in seconds.
+ALLOWED, SETTLED, WAITED = 60, 10, 20
 CODES = ["NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
          "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR",
          "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED"]
@@ -99,7 +99,7 @@ def stand_by(pipe: Connection, address: tuple[str, int], authority: str) -> None
         began = time.monotonic()
         try:
             if wire is None:
-                wire = socket.create_connection(address, ALLOWED)
+                wire = socket.create_connection(address, WAITED)
                 wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             ask(wire, request)
             taken.append(time.monotonic() - began)
@@ -169,7 +169,8 @@ class Trial:
     program: Program
     authority: str
     frames: int
-    # The processor time that the program needs in a second without it, and how often the server was asked.
+    # The processor time that the program needs in a second without it, and how often the server was
+    # asked.
     rate: float
     asked: Callable[[], int]
 
@@ -288,7 +289,8 @@ def measure(attack: Attack | None, name: str, frames: int) -> bool:
             p99 > P99_MILLISECONDS, math.isinf(times[-1])]
     if died:
         end = f"killed at {MOST_KIB >> 20} GiB" if memory.grown > MOST_KIB else "a process died"
-    figures = [f"{reached}", "–" if died else f"{cpu:.1f}", f"{memory.grown}", f"{p99:.2f}", f"{times[-1]:.2f}"]
+    figures = [f"{reached}", "–" if died else f"{cpu:.1f}", f"{memory.grown}", f"{p99:.2f}",
+               f"{times[-1]:.2f}"]
     origin, used_ms, grown, late, latest = (
         f"**{text}**" if bad else text for text, bad in zip(figures, over))
     print(f"| {title} | {name} | {origin} | {used_ms} | {grown} | {p50:.2f} | {late} | {latest} "

@@ -21,9 +21,9 @@ and 50 ms for the other client's p99. The status is 1 if there are any for the g
 server and the other client need the machine's cores as well: the first line of the table is what is
 measured without an attack.
 
-With --peers the same is measured for other proxies, with the configurations of peers.py, each with one
-thread for its connections, before the same server; over HTTP/2 in clear text. Their timeouts are as
-they are set there, and waited for eight seconds only. nghttpx, h2o and Caddy store nothing: the other
+With --peers the same is measured for other proxies, with the configurations of peers.py (one thread for
+connections, but Varnish has one for each stream), before the same server; over HTTP/2 in clear text.
+Their timeouts are as they are set there, and waited for eight seconds only. nghttpx, h2o and Caddy store nothing: the other
 client's requests reach the server.
 
 Usage: deploy/bench/http2_attacks.py [--binary FILE] [--frames 20000] [--only rapid_reset,pings]

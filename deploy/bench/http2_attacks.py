@@ -11,18 +11,19 @@ response every 5 ms (HTTP/1.1, keep-alive). Of each the table has
   memory   by how much the anonymous memory of the gateway grew at most, in KiB
   p50, p99, max
            what the other client waited for its responses, in milliseconds, in a second at least; `inf`
-           is a response that never came
+           is a response that did not come in 20 s
   the end  GOAWAY's code and text, or how the connection ended otherwise: `open` if it did not, `not all
-           read` if bytes of the attack still wait to be read
+           read` if bytes of the attack still wait to be read. A program whose memory grows by 4 GiB is
+           killed
 
 Figures beyond the limits are bold: more requests than streams reached the server, 50 ms of CPU, 2 MiB,
 and 50 ms for the other client's p99. The status is 1 if there are any for the gateway. The attacker, the
 server and the other client need the machine's cores as well: the first line of the table is what is
 measured without an attack.
 
-With --peers the same is measured for other proxies, with the configurations of peers.py, each with one
-thread for its connections, before the same server; over HTTP/2 in clear text. Their timeouts are as
-they are set there, and waited for eight seconds only. nghttpx, h2o and Caddy store nothing: the other
+With --peers the same is measured for other proxies, with the configurations of peers.py (one thread for
+connections, but Varnish has one for each stream), before the same server; over HTTP/2 in clear text.
+Their timeouts are as they are set there, and waited for eight seconds only. nghttpx, h2o and Caddy store nothing: the other
 client's requests reach the server.
 
 Usage: deploy/bench/http2_attacks.py [--binary FILE] [--frames 20000] [--only rapid_reset,pings]
@@ -53,8 +54,10 @@ from support.origin import HTTPOrigin, Request, reply
 
 CPU_MILLISECONDS, MEMORY_KIB, P99_MILLISECONDS = 50, 2048, 50
 PAUSE = 0.005
-# How long an attack may take, and what it leaves to be done, in seconds.
-ALLOWED, SETTLED = 60, 10
+# More memory than that no program gets.
+MOST_KIB = 4 << 20
+# How long an attack may take, what it leaves to be done, and a response to the other client, in seconds.
+ALLOWED, SETTLED, WAITED = 60, 10, 20
 CODES = ["NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
          "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR",
          "CONNECT_ERROR", "ENHANCE_YOUR_CALM", "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED"]
@@ -96,7 +99,7 @@ def stand_by(pipe: Connection, address: tuple[str, int], authority: str) -> None
         began = time.monotonic()
         try:
             if wire is None:
-                wire = socket.create_connection(address, ALLOWED)
+                wire = socket.create_connection(address, WAITED)
                 wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             ask(wire, request)
             taken.append(time.monotonic() - began)
@@ -129,7 +132,8 @@ def speaks(program: Program, authority: str) -> bool:
 
 @dataclass
 class Watch:
-    """The anonymous memory of a program, looked at all the time."""
+    """The anonymous memory of a program, looked at all the time. One that takes all of the machine's
+    is killed."""
 
     program: Program
     highest: int = 0
@@ -143,7 +147,10 @@ class Watch:
 
     def _look(self) -> None:
         while not self.ended.wait(0.002):
-            self.highest = max(self.highest, self.program.memory())
+            now = self.program.memory()
+            self.highest = max(self.highest, now)
+            if now - self.first > MOST_KIB:
+                self.program.kill()
 
     def __exit__(self, *_: object) -> None:
         self.ended.set()
@@ -162,7 +169,8 @@ class Trial:
     program: Program
     authority: str
     frames: int
-    # The processor time that the program needs in a second without it, and how often the server was asked.
+    # The processor time that the program needs in a second without it, and how often the server was
+    # asked.
     rate: float
     asked: Callable[[], int]
 
@@ -197,8 +205,6 @@ class Trial:
             attacker.close()
 
     def _end(self, attacker: Attacker, client: tuple[str, int], late: bool, slow: bool) -> str:
-        if self.program.died():
-            return "a process died"
         if late:
             return f"open after {self.program.patience} s" if slow else f"more than {ALLOWED} s"
         if attacker.goaways:
@@ -273,6 +279,7 @@ def measure(attack: Attack | None, name: str, frames: int) -> bool:
         # The 99th percentile needs some requests.
         times = sorted(times + waited(began + 1 - time.monotonic()))
         reached = asked() - before
+        died = program.died()
         client.send(None)
         client.recv()
     server.send(None)
@@ -280,7 +287,10 @@ def measure(attack: Attack | None, name: str, frames: int) -> bool:
     p50, p99 = (times[int(len(times) * share)] for share in (0.5, 0.99))
     over = [reached > STREAMS, cpu > CPU_MILLISECONDS, memory.grown > MEMORY_KIB,
             p99 > P99_MILLISECONDS, math.isinf(times[-1])]
-    figures = [f"{reached}", f"{cpu:.1f}", f"{memory.grown}", f"{p99:.2f}", f"{times[-1]:.2f}"]
+    if died:
+        end = f"killed at {MOST_KIB >> 20} GiB" if memory.grown > MOST_KIB else "a process died"
+    figures = [f"{reached}", "–" if died else f"{cpu:.1f}", f"{memory.grown}", f"{p99:.2f}",
+               f"{times[-1]:.2f}"]
     origin, used_ms, grown, late, latest = (
         f"**{text}**" if bad else text for text, bad in zip(figures, over))
     print(f"| {title} | {name} | {origin} | {used_ms} | {grown} | {p50:.2f} | {late} | {latest} "

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -45,6 +46,11 @@ class Program:
     def died(self) -> bool:
         """Whether one of its processes has ended, also if another one was started for it."""
         return not all(exists(pid) for pid in self.processes)
+
+    def kill(self) -> None:
+        for pid in self.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def unread(self, client: tuple[str, int]) -> int | None:
         """How much of what a client has sent the program has not read, in bytes; none if it has

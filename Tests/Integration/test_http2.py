@@ -360,6 +360,22 @@ def test_nothing_exceeds_the_client_s_windows(gateway, origin):
         assert answer.body == content
 
 
+def test_a_client_that_does_not_read_is_closed_though_no_stream_is_open(gateway, origin):
+    """What the system still holds for it is memory as well."""
+    there = origin(lambda _: reply(b"x" * 600_000, "200 OK", "Cache-Control: no-store"))
+    running = gateway({"timeouts": {"body": "500ms", "idle": "300s"}})
+    others = running.metric("pinfold_client_connections_open")
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect(running.proxy)
+    with http2(sock, window=1 << 24) as client:
+        client.connection.increment_flow_control_window(1 << 24)
+        client.begin(authority=there.authority)
+        until(lambda: len(running.access_lines()) == 1, "the exchange is over")
+        until(lambda: running.metric("pinfold_client_connections_open") <= others,
+              "the connection is closed")
+
+
 def test_a_client_that_does_not_read_does_not_stop_other_streams(gateway, origin):
     content = os.urandom(500_000)
     there = origin(lambda seen: reply(

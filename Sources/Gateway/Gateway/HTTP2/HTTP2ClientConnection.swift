@@ -206,12 +206,14 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         // A client that takes what was sent before needs no time to answer.
         let taken = progress.look(Sockets.delivery(descriptor), at: now)
         if let taken { http.heardOf(now: taken) }
-        guard let next = http.check(now: now) else {
+        guard var next = http.check(now: now) else {
             countFailure()
             return end()
         }
         if openStreams > 0 {
             checkStreams(at: now, taken: taken)
+        } else if !accepts(at: now, taken: taken, lookingAgainAt: &next) {
+            close()
         } else if now >= idleEnd || isLate(at: now) {
             if isUntried { endedUntried() }
             http.endUnused()
@@ -241,6 +243,20 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     /// Whether a frame, or a field block, takes too long.
     private func isLate(at now: Int64) -> Bool {
         unfinishedSince.map { now >= $0 + timeouts.headMilliseconds } ?? false
+    }
+
+    /// Whether the client accepts what it was sent, though no stream is open any more.
+    /// - Parameters:
+    ///   - taken: when it has last acknowledged anything, if that is news.
+    ///   - next: when to look again.
+    private func accepts(
+        at now: Int64, taken: Int64?, lookingAgainAt next: inout Int64
+    ) -> Bool {
+        let milliseconds = timeouts.bodyMilliseconds
+        let waits = !output.isEmpty || Sockets.unsentBytes(descriptor).map { $0 > 0 } ?? false
+        if let time = waits ? taken : now { idleTime.note(at: time) }
+        if waits { next = min(next, now + IdleTime.firstLook(of: milliseconds)) }
+        return idleTime.remaining(of: milliseconds, at: now) != nil
     }
 
     /// Ends streams whose clients neither send nor accept anything, and a connection that accepts

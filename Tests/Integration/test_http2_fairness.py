@@ -151,11 +151,14 @@ def test_a_stream_without_an_end_does_not_keep_small_ones_waiting(
         assert len(there.served) == 1
 
 
-def test_streams_without_an_end_get_equal_parts(gateway, scripted_origin):
-    there = scripted_origin(pours)
+@pytest.mark.xfail(reason="a server that was read in large parts while its client had one stream"
+                          " still is when it has several, and gets several times as much")
+def test_streams_without_an_end_get_equal_parts(gateway):
+    """The server is another process, which is always faster than the client."""
     running = gateway(CONFIGURATION | {"cache": {"enabled": False}})
-    with without_windows(running) as client:
-        parts = dict.fromkeys((begin_endless(client, there.authority) for _ in range(4)), 0)
+    with http2_flooding("download", running.proxy, 0) as port, without_windows(running) as client:
+        authority = f"127.0.0.1:{port}"
+        parts = dict.fromkeys((begin_endless(client, authority) for _ in range(4)), 0)
         for stream in parts:
             client.answers[stream].body = b""
         while sum(parts.values()) < 16 << 20:

@@ -14,6 +14,8 @@ public struct TurnBudget {
         case part
         /// One TLS record.
         case record
+        /// One DATA frame of HTTP/2, which a peer with HTTP/1 may get by a write of its own.
+        case dataFrame
         /// One request with its response.
         case exchange
         /// One reply of the administrative pages: the metrics are rendered for each.
@@ -24,7 +26,7 @@ public struct TurnBudget {
         public var cost: Int {
             switch self {
             case .part: 1 << 8
-            case .record: 1 << 12
+            case .record, .dataFrame: 1 << 12
             case .systemCall: 1 << 13
             case .exchange: 1 << 14
             case .report: 1 << 20

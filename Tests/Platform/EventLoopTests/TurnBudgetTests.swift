@@ -29,8 +29,8 @@ struct TurnBudgetTests {
 
     /// Many small operations end a turn just as many bytes do.
     @Test(arguments: [
-        (TurnBudget.Work.systemCall, 128), (.part, 4096), (.record, 256), (.exchange, 64),
-        (.report, 1),
+        (TurnBudget.Work.systemCall, 128), (.part, 4096), (.record, 256), (.dataFrame, 256),
+        (.exchange, 64), (.report, 1),
     ])
     func `work is bounded besides bytes`(work: TurnBudget.Work, times: Int) throws {
         let loop = try EventLoop()

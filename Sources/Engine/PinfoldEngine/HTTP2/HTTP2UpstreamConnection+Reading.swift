@@ -41,7 +41,7 @@ extension HTTP2UpstreamConnection {
         case .trailers(let ref, let block): takeTrailers(of: ref, http.bytes(of: block, in: bytes))
         case .discarded(let block): discard(http.bytes(of: block, in: bytes))
         case .data(let ref, let range, let endsStream):
-            budget.spend(.part)
+            budget.spend(.dataFrame)
             guard let input, let stream = stream(ref) else { break }
             stream.arrived(
                 UnsafeRawBufferPointer(rebasing: bytes[range]), in: input, endsStream: endsStream)

@@ -49,7 +49,7 @@ extension HTTP2ClientConnection {
         case .trailers(let ref, let block): takeTrailers(of: ref, http.bytes(of: block, in: bytes))
         case .discarded(let block): discard(http.bytes(of: block, in: bytes))
         case .data(let ref, let range, let endsStream):
-            budget.spend(.part)
+            budget.spend(.dataFrame)
             guard let input else { break }
             stream(ref)?.arrived(
                 UnsafeRawBufferPointer(rebasing: bytes[range]), in: input,

@@ -10,6 +10,9 @@ import HTTPCore
 package struct FrameOutput: ~Copyable {
     /// Streams' output is moved here up to so many bytes, and one frame.
     private static let backlogBytes = 128 << 10
+    /// How much is written in a turn before others go first, in bytes: streams that have nothing
+    /// for the moment would otherwise leave all of a long turn to those that have much.
+    package static let bytesPerTurn: UInt64 = 256 << 10
     /// The largest content of a DATA frame.
     package static let frameBytes = 16 << 10
 

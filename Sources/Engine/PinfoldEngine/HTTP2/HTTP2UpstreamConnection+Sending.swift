@@ -14,12 +14,19 @@ extension HTTP2UpstreamConnection {
         }
     }
 
-    /// Writes until there is nothing more to be sent, or the socket is full.
+    /// Writes until there is nothing more to be sent, the socket is full, or the turn's share has
+    /// been written.
     func send() {
         guard isOpen, !isSending else { return }
         isSending = true
         budget.renew(environment.loop)
-        while isOpen, fill(), flush() {}
+        let start = output.totalBytes
+        while isOpen, fill(), flush() {
+            guard output.totalBytes - start < FrameOutput.bytesPerTurn else {
+                environment.loop.requeue(self)
+                break
+            }
+        }
         isSending = false
         guard isOpen, output.isEmpty else { return }
         if http.isDone, openStreams == 0 { close() }
@@ -108,7 +115,7 @@ extension HTTP2UpstreamConnection {
     /// Sends what a stream has queued, as far as it is its turn. Returns whether that is all.
     func send(of stream: HTTP2UpstreamStream) -> Bool {
         guard isOpen, let ref = stream.ref, self.stream(ref) === stream else { return true }
-        if http.nextToSend() == nil {
+        if http.nextToSend() == nil, !isTelling {
             while !output.hasBacklog, sendFrame(of: stream) {}
         }
         endIfComplete(stream)
@@ -162,6 +169,9 @@ extension HTTP2UpstreamConnection {
         guard !drained.isEmpty else { return }
         var told: [HTTP2UpstreamStream] = []
         swap(&told, &drained)
+        // Whoever is told first must not take all the room there is.
+        isTelling = told.count > 1
+        defer { isTelling = false }
         for stream in told where stream.isFlushed { stream.wasDrained() }
     }
 }

@@ -65,6 +65,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     private var willTellPool = false
     /// Streams all of whose output has been taken, whose consumers do not know it yet.
     var drained: [HTTP2UpstreamStream] = []
+    /// Whether several of them are being told, who send in turn what follows.
+    var isTelling = false
     /// Streams whose heads have been passed on, but not flushed.
     var unflushed: [HTTP2UpstreamStream] = []
     var input = FrameInput()

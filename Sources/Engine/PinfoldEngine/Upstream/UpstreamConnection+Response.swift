@@ -238,6 +238,13 @@ extension UpstreamConnection {
 
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
         let buffers = environment.loop.buffers
+        if let current = input, current.capacity > BufferPool.smallBytes,
+            current.count < BufferPool.smallBytes, !(consumer?.takesLargeParts ?? true)
+        {
+            let next = buffers.takeSmall()
+            next.copyUnread(of: current)
+            input = next
+        }
         // What was delivered last may still wait to be sent with what other streams of the client's
         // connection send: then it must stay as it is.
         if input != nil, !isKnownUniquelyReferenced(&input), let current = input {

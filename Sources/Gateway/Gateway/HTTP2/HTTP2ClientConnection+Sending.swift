@@ -15,12 +15,19 @@ extension HTTP2ClientConnection {
         }
     }
 
-    /// Writes until there is nothing more to be sent, or the socket is full.
+    /// Writes until there is nothing more to be sent, the socket is full, or the turn's share has
+    /// been written.
     func send() {
         guard isOpen, !isSending else { return }
         isSending = true
         budget.renew(loop)
-        while isOpen, fill(), flush() {}
+        let start = output.totalBytes
+        while isOpen, fill(), flush() {
+            guard output.totalBytes - start < FrameOutput.bytesPerTurn else {
+                loop.requeue(self)
+                break
+            }
+        }
         isSending = false
         guard isOpen else { return }
         settle()
@@ -112,7 +119,7 @@ extension HTTP2ClientConnection {
     func send(of stream: HTTP2ClientStream) -> Bool {
         guard isOpen, self.stream(stream.ref) === stream else { return false }
         queueHead(of: stream)
-        if http.nextToSend() == nil {
+        if http.nextToSend() == nil, !isTelling {
             while !output.hasBacklog, sendFrame(of: stream) {}
         }
         endIfComplete(stream)
@@ -171,6 +178,9 @@ extension HTTP2ClientConnection {
         guard !drained.isEmpty else { return }
         var told: [HTTP2ClientStream] = []
         swap(&told, &drained)
+        // Whoever is told first must not take all the room there is.
+        isTelling = told.count > 1
+        defer { isTelling = false }
         for stream in told where stream.isFlushed {
             stream.progressed = loop.now
             if let tunnel = stream.tunnel {

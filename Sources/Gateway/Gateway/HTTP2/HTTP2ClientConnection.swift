@@ -59,6 +59,8 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var willSend = false
     /// Streams all of whose output has been taken, whose exchanges do not know it yet.
     var drained: [HTTP2ClientStream] = []
+    /// Whether several of them are being told, who send in turn what follows.
+    var isTelling = false
     var input: FrameInput
     /// The heads of requests, one after the other.
     var heads: Buffer?

@@ -34,8 +34,8 @@ def asked(there: HTTPOrigin) -> int:
 
 def counted(running) -> float:
     """Connections that were asked to open no more streams, or ended, because of abuse."""
-    return (running.metric("pinfold_client_http2_abuse_total")
-            + running.metric("pinfold_client_http2_warnings_total"))
+    return (running.metric("pinfold_client_protocol_abuse_total")
+            + running.metric("pinfold_client_protocol_warnings_total"))
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])

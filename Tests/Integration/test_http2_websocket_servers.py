@@ -309,6 +309,7 @@ def test_a_server_that_never_answers_is_given_up(start, http2_origin, context, c
     if client.version == "2":
         one.client.until(lambda: one.answer.complete)
     assert one.answer.status == 504
+    until(lambda: there.requests[0].reset is not None, "the stream is reset")
 
 
 def test_a_client_that_breaks_off_resets_the_stream(start, http2_origin, context, client):

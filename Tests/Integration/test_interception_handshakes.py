@@ -256,7 +256,7 @@ class TestHalfDone:
     def test_five_thousand_take_up_no_more_than_is_allowed(self, gateway, config, there):
         count, allowed = 5000, 8 << 20
         running = gateway(config | {"limits": {
-            "bufferBytes": allowed, "connections": 12_000,
+            "bufferBytes": allowed, "connections": 12_000, "pending": 6000,
             "perClient": {"connections": 11_000}}})
         serves(running, there)
         descriptors, memory = without_pool(running), running.rss_bytes

@@ -109,7 +109,7 @@ struct CounterFamily: Sendable {
                 Series("reason=\"protocol_error\"", .clientHandshakesProtocolError),
             ]),
         CounterFamily(
-            "pinfold_client_http2_errors",
+            "pinfold_client_protocol_errors",
             "HTTP/2 connections of clients that were ended with an error, by its code.",
             [
                 Series("code=\"no_error\"", .http2EndedNoError),
@@ -123,14 +123,14 @@ struct CounterFamily: Sendable {
                 Series("code=\"enhance_your_calm\"", .http2EndedEnhanceYourCalm),
             ]),
         CounterFamily(
-            "pinfold_client_http2_warnings",
+            "pinfold_client_protocol_warnings",
             """
             HTTP/2 connections whose clients were asked to open no more streams, because much that \
             they send costs work and brings nothing.
             """,
             .http2Warned),
         CounterFamily(
-            "pinfold_client_http2_abuse",
+            "pinfold_client_protocol_abuse",
             "HTTP/2 connections of clients that were ended for that, by what cost the most.",
             [
                 Series("cause=\"resets_received\"", .http2AbuseResetsReceived),

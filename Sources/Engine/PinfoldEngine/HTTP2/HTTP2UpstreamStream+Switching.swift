@@ -15,7 +15,7 @@ extension HTTP2UpstreamStream {
 
         static let method = Array("CONNECT".utf8)
 
-        /// The name that the server is told: some compare it without regard to RFC 6455's case.
+        /// The name that the server is told: its case means nothing, but some servers compare it.
         var sentName: [UInt8] { isWebSocket ? Self.webSocket : name }
         private static let webSocket = Array("websocket".utf8)
 
@@ -71,7 +71,10 @@ extension HTTP2UpstreamStream {
     /// does not see what it is asked for.
     private func switchIsUnknown(_ head: Buffer, of request: OutgoingRequest) {
         switching = nil
-        guard !connection.origin.http2.isRequired else { return send(head, of: request) }
+        guard !connection.origin.http2.isRequired else {
+            send(head, of: request)
+            return awaitServer()
+        }
         connection.origin.http2.takesExtendedConnect = false
         failLater(.server(.upstreamNotProcessed))
     }

@@ -134,7 +134,6 @@ final class HTTP2UpstreamStream: UpstreamStream {
         }
         endIsSent = hasNoContent
         awaitsContinue = request.expectsContinue && !hasNoContent
-        awaitServer()
     }
 
     /// Queues the head, which is that of an extended CONNECT if another protocol is asked for.

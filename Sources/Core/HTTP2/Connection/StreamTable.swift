@@ -61,9 +61,11 @@ struct StreamTable: ~Copyable {
 
     private var memory: UnsafeMutablePointer<StreamRecord>?
     /// Slot + 1 of a stream at its number's place or one of the next; 0 where there is none. Twice
-    /// as long as `memory`, so that most are at their place: numbers follow each other.
+    /// as long as `memory`, so that most are at their place.
     private var places: UnsafeMutablePointer<UInt16>?
     private var capacity = 0
+    /// How far the hash of a number is shifted to give its place.
+    private var shift: UInt32 = 0
     private var firstFree: Int32 = -1
     /// Slots below this have been used.
     private var used = 0
@@ -112,7 +114,7 @@ struct StreamTable: ~Copyable {
     func find(_ id: UInt32) -> Int32 {
         guard let places else { return -1 }
         let mask = capacity &* 2 &- 1
-        var index = Int(id >> 1) & mask
+        var index = home(id)
         while true {
             let slot = Int32(places[index]) &- 1
             if slot < 0 || self[slot].id == id { return slot }
@@ -158,11 +160,16 @@ struct StreamTable: ~Copyable {
         firstFree = -1
     }
 
+    /// The place of a number. Numbers that follow each other are spread: side by side they would
+    /// leave no gap, and to remove one would be to look at all.
+    @inline(__always)
+    private func home(_ id: UInt32) -> Int { Int((id &* 0x9E37_79B1) &>> shift) }
+
     @inline(__always)
     private func place(_ id: UInt32, _ slot: Int32) {
         let places = places.unsafelyUnwrapped
         let mask = capacity &* 2 &- 1
-        var index = Int(id >> 1) & mask
+        var index = home(id)
         while places[index] != 0 { index = (index &+ 1) & mask }
         places[index] = UInt16(truncatingIfNeeded: slot &+ 1)
     }
@@ -172,14 +179,14 @@ struct StreamTable: ~Copyable {
     private func vacate(_ id: UInt32) {
         let places = places.unsafelyUnwrapped
         let mask = capacity &* 2 &- 1
-        var index = Int(id >> 1) & mask
+        var index = home(id)
         while self[Int32(places[index]) &- 1].id != id { index = (index &+ 1) & mask }
         var gap = index
         while true {
             index = (index &+ 1) & mask
             let slot = Int32(places[index]) &- 1
             if slot < 0 { break }
-            let home = Int(self[slot].id >> 1) & mask
+            let home = home(self[slot].id)
             // Whether the gap is between its place and where it is.
             if (index &- home) & mask >= (index &- gap) & mask {
                 places[gap] = places[index]
@@ -203,6 +210,7 @@ struct StreamTable: ~Copyable {
         places = .allocate(capacity: larger * 2)
         places?.initialize(repeating: 0, count: larger * 2)
         capacity = larger
+        shift = UInt32(32 - (larger * 2).trailingZeroBitCount)
         for slot in slots where self[slot].id != 0 { place(self[slot].id, slot) }
     }
 }

@@ -69,7 +69,7 @@ package final class Environment {
     private var reading: (turn: UInt64, microseconds: Int64) = (.max, 0)
 
     /// How many exchange objects are kept for reuse.
-    private static let keptExchanges = 64
+    private static let keptExchanges = 128
 
     /// - Parameters:
     ///   - index: the index of this environment's mailbox among the shared ones.

@@ -194,7 +194,7 @@ extension HTTP2ClientConnection {
     // MARK: The ends of streams
 
     func takeStream(_ ref: StreamRef) -> HTTP2ClientStream {
-        let stream = spare.take() ?? HTTP2ClientStream(self, ref)
+        let stream = spares.popLast() ?? HTTP2ClientStream(self, ref)
         stream.reset(for: ref)
         stream.progressed = loop.now
         let slot = Int(ref.slot)
@@ -251,7 +251,7 @@ extension HTTP2ClientConnection {
         openStreams -= 1
         if stream.isCounted { worker.clientLeft(account) }
         stream.clear()
-        if spare == nil { spare = stream }
+        if spares.count < Self.keptStreams { spares.append(stream) }
         sendSoon()
     }
 

@@ -49,8 +49,10 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     var openStreams = 0
     /// Whether it has had streams since it was last idle.
     var isBusy = false
-    /// For the next stream.
-    var spare: HTTP2ClientStream?
+    /// For the next streams.
+    var spares: ContiguousArray<HTTP2ClientStream> = []
+    /// The maximum number of them.
+    static let keptStreams = 100
 
     var phase = Phase.open
     var isDriving = false
@@ -160,7 +162,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
     func becameIdle() {
         isBusy = false
         heads = nil
-        spare = nil
+        spares = []
         http.trim()
         noteIdle()
         idleEnd = loop.now + timeouts.idleMilliseconds
@@ -380,7 +382,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         lingering.end(among: worker)
         environment.release(self)
         streams = []
-        spare = nil
+        spares = []
         input.discard()
         heads = nil
         output.discard()

@@ -22,6 +22,7 @@ struct Run: ParsableCommand {
         let source = options.source
         let gateway = GatewayProcess(
             loaded: loaded, version: pinfoldVersion, revision: Revision.commit,
+            file: options.config,
             load: { (lists) throws(ConfigurationErrors) in try source.load(lists: lists) })
         do {
             let code = try gateway.run()

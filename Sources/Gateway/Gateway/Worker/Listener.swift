@@ -13,6 +13,8 @@ final class Listener: EventHandler {
     let ingress: Ingress
     let descriptor: Int32
     private var isPaused = false
+    /// Whether it is counted among those that accept connections.
+    private var isAccepting = false
 
     init(worker: Worker, ingress: Ingress, descriptor: Int32) {
         self.worker = worker
@@ -22,6 +24,15 @@ final class Listener: EventHandler {
 
     func start() throws(Errno) {
         try worker.loop.add(self, descriptor: descriptor, trigger: .levelReadable)
+        setAccepting(true)
+    }
+
+    private func setAccepting(_ isAccepting: Bool) {
+        guard isAccepting != self.isAccepting else { return }
+        self.isAccepting = isAccepting
+        let key = AcceptingListeners.Key(name: ingress.name, isAdmin: ingress.role == .admin)
+        let all = worker.shared.accepting
+        isAccepting ? all.began(key) : all.stopped(key)
     }
 
     override func ready(_ readiness: Readiness) {
@@ -45,6 +56,7 @@ final class Listener: EventHandler {
     private func pause(_ error: Errno) {
         guard !isPaused else { return }
         isPaused = true
+        setAccepting(false)
         worker.acceptPaused(error, on: self)
         worker.loop.remove(self, keepingOpen: descriptor)
         do {
@@ -69,6 +81,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting and hands over the socket.
     func release() -> Int32 {
+        setAccepting(false)
         if isPaused { worker.acceptResumed() }
         worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)
         isPaused = false
@@ -77,6 +90,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting for good.
     func close() {
+        setAccepting(false)
         if isPaused { worker.acceptResumed() }
         isPaused = false
         worker.loop.remove(self)

@@ -37,8 +37,8 @@ struct Run: ParsableCommand {
         let names = loaded.snapshot.passedNames
         source.sockets = passed.filter { names.contains($0.name) }
         let gateway = GatewayProcess(
-            loaded: loaded, version: pinfoldVersion, revision: Revision.commit, manager: manager,
-            passed: passed,
+            loaded: loaded, version: pinfoldVersion, revision: Revision.commit,
+            file: options.config, manager: manager, passed: passed,
             load: { [source] (lists) throws(ConfigurationErrors) in try source.load(lists: lists) })
         do {
             let code = try gateway.run()

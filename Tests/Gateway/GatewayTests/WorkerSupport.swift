@@ -32,7 +32,9 @@ final class StillWorker: StillEnvironment {
         let shared = SharedServices(
             mailboxes: [mailbox], engine: engine, pinReporter: nil, accessLog: nil,
             notifyActivity: {},
-            administration: { _ in AdminResponse(status: 404, contentType: "", body: []) })
+            administration: { _ in
+                .now(AdminResponse(status: 404, contentType: "", body: []))
+            })
         worker = try Worker(
             index: 0, policy: try testPolicy(configuration), shared: shared,
             metrics: WorkerMetrics(

@@ -11,6 +11,8 @@ package enum EngineMessage: Sendable {
     case resolvedLater(Token, ResolvedAnswer)
     /// The result of a password check, for the exchange of the token.
     case passwordChecked(Token, CheckOutcome)
+    /// The response of a ``LocalSite``, for the exchange of the token.
+    case siteAnswered(Token, LocalResponse)
     /// It is the turn of the exchange of the token, if its number is the ticket, within the rate of
     /// a rule; or it is to look whether it is.
     case turnCame(Token, ticket: UInt64, isReady: Bool)

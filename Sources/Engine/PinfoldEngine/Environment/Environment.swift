@@ -115,6 +115,8 @@ package final class Environment {
             (loop.handler(for: token) as? ConnectOperation)?.arrived(answer)
         case .passwordChecked(let token, let outcome):
             (loop.handler(for: token) as? Exchange)?.passwordChecked(outcome)
+        case .siteAnswered(let token, let response):
+            (loop.handler(for: token) as? Exchange)?.siteAnswered(response)
         case .turnCame(let token, let ticket, let isReady):
             (loop.handler(for: token) as? Exchange)?.turnCame(ticket, isReady: isReady)
         case .loaded(let token, let result):
@@ -346,28 +348,4 @@ package protocol EnvironmentHost: AnyObject {
     /// Takes over an intercepted tunnel's client connection, to speak TLS on it in the name of the
     /// tunnel's authority.
     func takeOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover)
-}
-
-/// Answers requests that are for the gateway itself, not for a server.
-package protocol LocalSite: AnyObject {
-    /// - Parameters:
-    ///   - bytes: the bytes of the head.
-    ///   - address: the gateway's address that the client is connected to.
-    func response(
-        to request: borrowing RequestHead, in bytes: Span<UInt8>, at address: IPAddress?
-    ) -> LocalResponse
-}
-
-/// A response of a ``LocalSite``.
-package struct LocalResponse {
-    package var status: UInt16
-    /// Name and value of each field, Content-Type among them.
-    package var fields: [(name: String, value: String)]
-    package var body: [UInt8]
-
-    package init(status: UInt16, fields: [(name: String, value: String)], body: [UInt8]) {
-        self.status = status
-        self.fields = fields
-        self.body = body
-    }
 }

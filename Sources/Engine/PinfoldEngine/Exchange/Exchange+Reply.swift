@@ -209,8 +209,26 @@ extension Exchange {
         guard let site = environment.site else {
             return reply(with: .access(.notAProxyRequest), closing: true)
         }
-        let address = client?.localAddress
-        let response = withRequestHead { site.response(to: request, in: $0, at: address) }
+        let asking = LocalClient(
+            ingress: ingress, peer: peer, localAddress: client?.localAddress)
+        switch withRequestHead({ site.answer(to: request, in: $0, from: asking) }) {
+        case .now(let response): send(response)
+        case .later(let begin):
+            guard register() else {
+                return reply(with: .gateway(.descriptorsExhausted), closing: true)
+            }
+            guard goesOn(after: .decided(.load)) else { return }
+            let (token, mailbox) = (token, environment.mailbox)
+            begin { mailbox.post(.siteAnswered(token, $0)) }
+        }
+    }
+
+    /// Handles the response of the gateway itself that was not there at once.
+    func siteAnswered(_ response: LocalResponse) {
+        if goesOn(after: .loaded) { send(response) }
+    }
+
+    private func send(_ response: LocalResponse) {
         sendLocal(status: response.status, contentType: nil, closing: false) { writer in
             for field in response.fields {
                 writer.append(text: "\(field.name): \(field.value)\r\n")

@@ -13,6 +13,17 @@ package struct AdminRequest: Sendable {
     package var acceptEncoding: String?
     /// The value of `Authorization`; `nil` if there is none.
     package var authorization: String?
+    /// The value of `Content-Type`; `nil` if there is none.
+    package var contentType: String?
+    /// The bytes of content that it announces; `nil` if it has none, `.max` if it does not say how
+    /// many.
+    package var contentBytes: UInt64?
+    /// The value of `Origin`; `nil` if there is none.
+    package var origin: String?
+    /// The value of `Sec-Fetch-Site`; `nil` if there is none.
+    package var fetchSite: String?
+    /// The value of `Host`.
+    package var host = ""
     /// Whether its host is not one of the administrative address's own.
     package var isMisdirected: Bool
     /// Who may read which page.
@@ -40,6 +51,14 @@ package struct AdminRequest: Sendable {
     /// The path without the query.
     package var path: Substring {
         target.prefix { $0 != "?" }
+    }
+
+    /// Whether a page of an origin is one of this address itself, by the name that was asked for.
+    func isSameOrigin(_ origin: String) -> Bool {
+        let host = host.lowercasedASCII
+        return !host.isEmpty
+            && (origin.lowercasedASCII == "http://" + host
+                || origin.lowercasedASCII == "https://" + host)
     }
 }
 

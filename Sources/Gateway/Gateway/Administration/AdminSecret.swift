@@ -24,20 +24,35 @@ package struct AdminSecret: Sendable {
     }
 }
 
-/// Who may read which page.
+/// Who may use which page and resource.
 package struct AdminAccess: Sendable {
-    /// Everyone may read every page.
-    package static let open = AdminAccess(needsToken: false, token: nil)
+    /// What is known of who asks, besides what the request says.
+    package enum Proof: Sendable, Equatable {
+        /// It may open the administrative Unix socket.
+        case socket
+        /// It has shown a certificate of one of `admin.tls.clientRoots`.
+        case certificate
+        /// It is a program on this machine.
+        case loopback
+        /// Nothing.
+        case none
+    }
+
+    /// Everyone may read every page, and programs of this machine may use every resource.
+    package static let open = AdminAccess(needsToken: false, token: nil, proof: .loopback)
 
     private let needsToken: Bool
     private let token: AdminSecret?
+    private let proof: Proof
 
     /// - Parameters:
     ///   - needsToken: whether the metrics and the index page require the token.
     ///   - token: the token, or `nil` if no request can present one.
-    package init(needsToken: Bool, token: AdminSecret?) {
+    ///   - proof: what is known of who asks.
+    package init(needsToken: Bool, token: AdminSecret?, proof: Proof = .none) {
         self.needsToken = needsToken
         self.token = token
+        self.proof = proof
     }
 
     /// Whether a page may be read with this `Authorization` value.
@@ -45,7 +60,40 @@ package struct AdminAccess: Sendable {
         switch page {
         // Devices being set up have no token, and nothing there is secret.
         case .health, .readiness, .authorityPEM, .authorityDER, .proxyConfiguration, .setup: true
-        case .index, .metrics: !needsToken || token?.authorizes(authorization) ?? false
+        case .index, .metrics: allows(.reader, authorization)
         }
+    }
+
+    /// Whether a resource may be used with this `Authorization` value.
+    ///
+    /// An operator is who may open the Unix socket, shows a certificate, or has the token; a
+    /// program on this machine is one only as long as there is no token.
+    func allows(_ caller: AdminCaller, _ authorization: String?) -> Bool {
+        let hasToken = token?.authorizes(authorization) ?? false
+        switch caller {
+        case .everyone: return true
+        case .reader: return !needsToken || hasToken
+        case .operator:
+            switch proof {
+            case .socket, .certificate: return true
+            case .loopback: return token == nil || hasToken
+            case .none: return hasToken
+            }
+        }
+    }
+
+    /// Why a resource may not be used; `nil` if it may.
+    func refusal(of resource: AdminResource, _ request: AdminRequest) -> AdminProblem? {
+        guard !allows(resource.caller, request.authorization) else { return nil }
+        guard token != nil else {
+            return AdminProblem(
+                403, "not-an-operator", "Not an operator",
+                "without admin.tokenFile, \(resource.path) is only for clients on this machine, "
+                    + "of a Unix socket, or with a certificate (admin.tls.clientRoots)")
+        }
+        return AdminProblem(
+            401, "unauthorized", "Unauthorized",
+            "\(resource.path) requires the token in admin.tokenFile",
+            fields: [AdminResponse.Field("WWW-Authenticate", "Bearer realm=pinfold")])
     }
 }

@@ -10,30 +10,40 @@ package struct AdminSource: Sendable {
     package var metrics: @Sendable () -> MetricsSnapshot
     /// Whether the gateway accepts new work.
     package var readiness: @Sendable () -> ServiceReadiness
+    /// The state of everything.
+    package var status: @Sendable () -> StatusReport
+    /// Begins to read the configuration again.
+    package var reload: @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void
 
     /// Creates a source from these closures.
     package init(
         metrics: @escaping @Sendable () -> MetricsSnapshot,
-        readiness: @escaping @Sendable () -> ServiceReadiness
+        readiness: @escaping @Sendable () -> ServiceReadiness,
+        status: @escaping @Sendable () -> StatusReport,
+        reload: @escaping @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void
     ) {
         self.metrics = metrics
         self.readiness = readiness
+        self.status = status
+        self.reload = reload
     }
 }
 
-/// The admin listener's pages: takes a request and returns a response, without a socket.
+/// The admin listener's pages and its API: takes a request and returns an answer, without a socket.
 ///
-/// Every page is read-only. A request for another host is refused: otherwise a web page could make
+/// Every page is read-only; resources of the API (``AdminAPI``) may change things. A request for another host is refused: otherwise a web page could make
 /// a browser read these under the page's own name, by letting that name resolve to this address
 /// (DNS rebinding).
 package struct AdminSite: Sendable {
     private let source: AdminSource
     private let version: String
+    private let api: AdminAPI
 
     /// A site that serves published state; `version` is shown on the index page.
     package init(source: AdminSource, version: String) {
         self.source = source
         self.version = version
+        api = AdminAPI(source: source, version: version)
     }
 
     /// The pages.
@@ -82,18 +92,28 @@ package struct AdminSite: Sendable {
         }
     }
 
-    /// Responds to a request.
-    package func respond(to request: AdminRequest) -> AdminResponse {
-        var response = answer(to: request)
+    /// Answers a request.
+    package func answer(to request: AdminRequest) -> AdminAnswer {
+        guard request.path.hasPrefix(AdminAPI.prefix) else { return .now(respond(to: request)) }
+        guard !request.isMisdirected else {
+            return .problem(421, "misdirected-request", "Misdirected request", Self.misdirected)
+        }
+        return api.answer(to: request)
+    }
+
+    private static let misdirected =
+        "the request is for another host; add it to admin.hosts to allow it"
+
+    /// Responds to a request for a page.
+    func respond(to request: AdminRequest) -> AdminResponse {
+        var response = page(for: request)
         response.sendsBody = request.method != .head
         return response
     }
 
-    private func answer(to request: AdminRequest) -> AdminResponse {
+    private func page(for request: AdminRequest) -> AdminResponse {
         guard !request.isMisdirected else {
-            return message(
-                421, "misdirected_request",
-                "the request is for another host; add it to admin.hosts to allow it", request)
+            return message(421, "misdirected_request", Self.misdirected, request)
         }
         guard let page = Page(path: request.path) else {
             return message(404, "not_found", "no such page; see /", request)
@@ -161,19 +181,25 @@ package struct AdminSite: Sendable {
             fields: fields + [Self.varyAccept], body: Array(body.utf8))
     }
 
+    /// The paths that can be read, and what is there.
+    private var contents: [(path: String, summary: String)] {
+        Page.allCases.map { ($0.path, $0.summary) }
+            + api.resources.filter { $0.method == .get }.map { ($0.path, $0.summary) }
+    }
+
     private func index(_ request: AdminRequest) -> AdminResponse {
         let accepted = AcceptedMediaTypes(request.accept)
         let fields = [Self.varyAccept]
         guard accepted.weight(of: "text/html") > accepted.weight(of: "text/plain") else {
             var text = "Pinfold \(version)\n\n"
-            for page in Page.allCases { text += "\(page.path)\t\(page.summary)\n" }
+            for (path, summary) in contents { text += "\(path)\t\(summary)\n" }
             return AdminResponse(
                 status: 200, contentType: "text/plain; charset=utf-8", fields: fields,
                 body: Array(text.utf8))
         }
         var rows = ""
-        for page in Page.allCases {
-            rows += "<li><a href=\"\(page.path)\">\(page.path)</a>: \(page.summary)</li>\n"
+        for (path, summary) in contents {
+            rows += "<li><a href=\"\(path)\">\(path)</a>: \(summary)</li>\n"
         }
         let text = """
             <!doctype html>

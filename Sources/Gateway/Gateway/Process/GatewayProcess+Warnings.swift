@@ -15,13 +15,19 @@ extension GatewayProcess {
         }
     }
 
-    func warnOfWhatNeedsRestart(_ next: ConfigurationSnapshot) {
+    /// The keys whose changes take effect only after a restart.
+    func sectionsThatNeedRestart(_ next: ConfigurationSnapshot) -> [String] {
         var keys: [String] = []
         if next.workers.count != workerCount { keys.append("workers") }
         if !next.cache.hasSameStore(as: configuration.cache) { keys.append("cache") }
         if next.resolver != configuration.resolver { keys.append("resolver") }
         if next.activity != configuration.activity { keys.append("activity") }
         if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }
+        return keys
+    }
+
+    func warnOfWhatNeedsRestart(_ next: ConfigurationSnapshot) {
+        let keys = sectionsThatNeedRestart(next)
         guard !keys.isEmpty else { return }
         logger.warning(
             "some changes take effect only after a restart",

@@ -22,7 +22,8 @@ package final class GatewayProcess {
     package typealias Load =
         @Sendable (_ lists: [AccessList]) throws(ConfigurationErrors) -> LoadedConfiguration
 
-    private let load: Load
+    let load: Load
+    let reloads = ReloadRequests()
     private let signals = SignalSet()
     private let operationalLog: OperationalLog
     let logger: Logger
@@ -47,7 +48,7 @@ package final class GatewayProcess {
     let workerCount: Int
     private let running = RunningWorkers()
     var runningWorkers: Int { running.count }
-    private var service: ServiceReport
+    var service: ServiceReport
     private let contents: ContentServices
     private let passwords: PasswordChecker
     private(set) var mailboxes: [Mailbox<WorkerMessage>] = []
@@ -60,11 +61,12 @@ package final class GatewayProcess {
     ///   - loaded: the configuration to run, and the warnings about it.
     ///   - version: the program's version, for the build metric.
     ///   - revision: the commit it was built from, likewise.
+    ///   - file: the configuration file; `nil` for the built-in defaults.
     ///   - manager: the service manager that started the process; `nil` if none did.
     ///   - passed: the sockets that the manager passed.
     ///   - load: rereads the configuration, at SIGHUP.
     package init(
-        loaded: LoadedConfiguration, version: String, revision: String,
+        loaded: LoadedConfiguration, version: String, revision: String, file: String?,
         manager: ServiceManager? = nil, passed: [PassedSocket] = [], load: @escaping Load
     ) {
         let configuration = loaded.snapshot
@@ -77,7 +79,11 @@ package final class GatewayProcess {
         service = ServiceReport(manager)
         logger = operationalLog.logger(label: "pinfold")
         published = PublishedState(
-            version: version, revision: revision, log: operationalLog)
+            version: version, revision: revision,
+            file: file.map {
+                ConfigurationFiles.absolute(
+                    $0, in: ConfigurationEnvironment.ofProcess().workingFolder)
+            }, log: operationalLog)
         workerCount = configuration.workers.count
         contents = ContentServices(workers: workerCount, logger: logger)
         passwords = PasswordChecker(cores: MachineShare.ofProcess().cores)
@@ -101,7 +107,10 @@ package final class GatewayProcess {
         let shared = try makeServices(policy, notifying: mailboxes[0])
         self.shared = shared
         publishListeners(perWorker, to: shared)
-        publish(configuration, policy)
+        publish(configuration, policy, perWorker)
+        published.reload.withLock {
+            $0.warnings = startWarnings.map { ConfigurationFinding($0) }
+        }
         log(startWarnings)
         service.starting("waiting for the workers")
         try startWorkers(policy, perWorker, shared)
@@ -167,10 +176,11 @@ package final class GatewayProcess {
             delays: ActivityDelays(
                 activationMilliseconds: configuration.activity.activationDelayMilliseconds,
                 completionMilliseconds: configuration.activity.completionDelayMilliseconds))
-        let published = published
+        let (published, reloads) = (published, reloads)
         let site = AdminSite(
             source: AdminSource(
-                metrics: { published.metrics() }, readiness: { published.readiness() }),
+                metrics: { published.metrics() }, readiness: { published.readiness() },
+                status: { published.status() }, reload: { reloads.submit($0) }),
             version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
@@ -188,7 +198,7 @@ package final class GatewayProcess {
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
             accessLog: try makeAccessLog(),
             notifyActivity: { first.post(.activityChanged) },
-            administration: { site.respond(to: $0) })
+            administration: { site.answer(to: $0) })
     }
 
     private func makeStore() -> CacheStore? {
@@ -257,7 +267,10 @@ package final class GatewayProcess {
         }
     }
 
-    private func publish(_ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot) {
+    private func publish(
+        _ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot,
+        _ perWorker: [[ListenerSocket]]
+    ) {
         let labels = Set(configuration.hosts.entries.map(\.label))
         reachability = reachability.filter { labels.contains($0.key) }
         // Entries with the same label share what is known about their servers.
@@ -267,8 +280,17 @@ package final class GatewayProcess {
         }
         for (label, names) in exactNames { reachability[label]?.keepOnly(names) }
         let hosts = reachability.values.sorted { $0.label < $1.label }
+        let listeners = perWorker[0].map { socket in
+            PublishedListener(
+                socket, isSecure: policy.clientTLS(of: socket) != nil,
+                sockets: socket.isAdmin ? 1 : workerCount)
+        }
         published.reload.withLock { reload in
             reload.generation = policy.generation
+            reload.listeners = listeners
+            reload.entries = configuration.hosts.entries.count
+            // The store stays where it was until a restart.
+            if reload.cachePath.isEmpty { reload.cachePath = configuration.cache.path }
             reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))
             reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
             reload.diskLimit = UInt64(configuration.cache.diskBytes)
@@ -323,6 +345,12 @@ package final class GatewayProcess {
         let grace = configuration.timeouts.graceMilliseconds
         logger.info("draining", metadata: ["delay": "\(delay)ms", "grace": "\(grace)ms"])
         service.stopping(withinMilliseconds: delay + grace + Self.endMilliseconds)
+        let now = Clock.wallMilliseconds()
+        published.reload.withLock {
+            $0.draining = StatusReport.Draining(
+                since: now, closesListeners: now + delay, ends: now + delay + grace)
+        }
+        reloads.close()
         // Load balancers poll /readyz now and then: until they have, connections are still
         // accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
@@ -388,28 +416,6 @@ package final class GatewayProcess {
         (shared?.drainedWorkers.load(ordering: .acquiring) ?? 0) >= workerCount
     }
 
-    private func reload() {
-        service.reloading()
-        do {
-            let loaded = try load(configuration.access.lists)
-            let (generation, perWorker) = try adopt(loaded.snapshot) {
-                log(loaded.warnings)
-                published.reload.withLock { $0.lastSucceeded = true }
-            }
-            watch(loaded.snapshot)
-            announce(perWorker)
-            service.reloaded(
-                generation: generation, listeners: loaded.snapshot.listeners.count)
-            logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
-        } catch {
-            published.reload.withLock { $0.lastSucceeded = false }
-            service.notReloaded()
-            logger.error(
-                "configuration not reloaded; the previous one remains in effect",
-                metadata: ["error": "\(error)"])
-        }
-    }
-
     /// Puts another configuration in force.
     ///
     /// - Parameter prepare: called before that, when nothing can fail any more.
@@ -436,7 +442,7 @@ package final class GatewayProcess {
             // The log itself stays unchanged until a restart.
             shared?.accessLog?.rename(accessLogLabels)
         }
-        publish(next, policy)
+        publish(next, policy, perWorker)
         shared?.pinReporter?.configure(policy.reporting)
         for (mailbox, sockets) in zip(mailboxes, perWorker) {
             mailbox.post(.configure(policy, sockets))

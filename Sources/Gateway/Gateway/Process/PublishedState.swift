@@ -15,7 +15,17 @@ import Trust
 final class PublishedState: Sendable {
     struct Reload {
         var generation: UInt64 = 1
-        var lastSucceeded = true
+        /// The latest reload; `nil` if there was none.
+        var last: StatusReport.Reload?
+        var lastSucceeded: Bool { last?.errors.isEmpty ?? true }
+        /// About the configuration in force.
+        var warnings: [ConfigurationFinding] = []
+        var listeners: [PublishedListener] = []
+        /// The number of host entries.
+        var entries = 0
+        var cachePath = ""
+        /// `nil` unless the gateway is shutting down.
+        var draining: StatusReport.Draining?
         /// Whether no watched file is unusable.
         var filesAreUsable = true
         var files: [(path: String, outcome: WatchedFiles.Outcome)] = []
@@ -34,13 +44,25 @@ final class PublishedState: Sendable {
     /// The issuer of certificates for intercepted tunnels, or `nil` if there is none.
     let issuer = Locked<CertificateIssuer?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
-    private let process = ProcessReader()
+    private let startedProcess = ProcessReader()
     let version: String
-    private let revision: String
+    let revision: String
+    /// The configuration file; `nil` if there is none.
+    let file: String?
     private let log: OperationalLog
 
-    init(version: String, revision: String, log: OperationalLog) {
-        (self.version, self.revision, self.log) = (version, revision, log)
+    init(version: String, revision: String, file: String?, log: OperationalLog) {
+        (self.version, self.revision, self.file) = (version, revision, file)
+        self.log = log
+    }
+
+    /// The process's figures.
+    var process: ProcessFigures { startedProcess.figures() }
+
+    /// The services, and each worker's metrics; nothing before the start.
+    var running: (shared: SharedServices?, workers: [WorkerMetrics]) {
+        let services = services.withLock { $0 }
+        return (services?.shared, services?.workers ?? [])
     }
 
     func start(_ shared: SharedServices, _ workers: [WorkerMetrics]) {
@@ -123,7 +145,7 @@ final class PublishedState: Sendable {
             isReady: readiness().isReady)
         service.addBuild(
             version: version, revision: revision, swiftVersion: SwiftCompiler.version)
-        service.addProcess(process.figures())
+        service.addProcess(process)
         return service
     }
 }

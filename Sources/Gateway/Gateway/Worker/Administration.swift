@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldTLS
 import Trust
@@ -10,29 +11,44 @@ final class Administration: LocalSite {
 
     init(worker: Worker) { self.worker = worker }
 
-    func response(
-        to request: borrowing RequestHead, in bytes: Span<UInt8>, at address: IPAddress?
-    ) -> LocalResponse {
+    func answer(
+        to request: borrowing RequestHead, in bytes: Span<UInt8>, from client: LocalClient
+    ) -> LocalAnswer {
         let admin = worker.policy.configuration.admin
-        let isOwn = AdminHost.isOwn(
-            bytes.text(at: request.host), port: request.port, at: address, named: admin.hosts)
-        let access = AdminAccess(
-            needsToken: admin.metrics == .token,
-            token: admin.token.map { AdminSecret($0.bytes) })
-        let target = bytes.text(at: request.path)
         let host = bytes.text(at: request.host)
-        let answer = worker.shared.administration(
-            AdminRequest(
-                method: request.method, target: target,
-                accept: values(.accept, of: request, in: bytes),
-                acceptEncoding: values(.acceptEncoding, of: request, in: bytes),
-                authorization: value(.authorization, of: request, in: bytes),
-                isMisdirected: !isOwn, access: access,
-                setup: AdminSetup.isShown(at: target) ? setup(askedAt: host, local: address) : nil))
-        let fields =
-            [("Content-Type", answer.contentType.description)]
-            + answer.fields.map { ($0.name, $0.value) }
-        return LocalResponse(status: answer.status, fields: fields, body: answer.body)
+        let isOwn = AdminHost.isOwn(
+            host, port: request.port, at: client.localAddress, named: admin.hosts)
+        let target = bytes.text(at: request.path)
+        var asked = AdminRequest(
+            method: request.method, target: target,
+            accept: values(.accept, of: request, in: bytes),
+            acceptEncoding: values(.acceptEncoding, of: request, in: bytes),
+            authorization: value(.authorization, of: request, in: bytes),
+            isMisdirected: !isOwn, access: access(of: client, under: admin),
+            setup: AdminSetup.isShown(at: target)
+                ? setup(askedAt: host, local: client.localAddress) : nil)
+        asked.contentType = values(.contentType, of: request, in: bytes)
+        asked.origin = values(.origin, of: request, in: bytes)
+        asked.fetchSite = value(named: "sec-fetch-site", of: request, in: bytes)
+        asked.host = value(.host, of: request, in: bytes) ?? ""
+        switch request.framing {
+        case .none: break
+        case .length(let count): asked.contentBytes = count
+        case .chunked, .untilClose: asked.contentBytes = .max
+        }
+        switch worker.shared.administration(asked) {
+        case .now(let response): return .now(LocalResponse(response))
+        case .later(let begin):
+            return .later { reply in begin { reply(LocalResponse($0)) } }
+        }
+    }
+
+    private func access(of client: LocalClient, under admin: AdminConfiguration) -> AdminAccess {
+        let proof: AdminAccess.Proof =
+            client.peer?.address.unmapped.scope == .loopback ? .loopback : .none
+        return AdminAccess(
+            needsToken: admin.metrics == .token,
+            token: admin.token.map { AdminSecret($0.bytes) }, proof: proof)
     }
 
     /// The content of the setup pages.
@@ -69,9 +85,32 @@ final class Administration: LocalSite {
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
+    /// The last value of a field that has no number of its own.
+    private func value(
+        named name: String, of request: borrowing RequestHead, in bytes: Span<UInt8>
+    ) -> String? {
+        var value: String?
+        for line in request.fields where line.id == .other {
+            if bytes.text(at: line.name).lowercasedASCII == name {
+                value = bytes.text(at: line.value)
+            }
+        }
+        return value
+    }
+
     private func value(
         _ field: FieldID, of request: borrowing RequestHead, in bytes: Span<UInt8>
     ) -> String? {
         request.fields.first(field).map { bytes.text(at: $0.value) }
+    }
+}
+
+extension LocalResponse {
+    fileprivate init(_ answer: AdminResponse) {
+        self.init(
+            status: answer.status,
+            fields: [("Content-Type", answer.contentType.description)]
+                + answer.fields.map { ($0.name, $0.value) },
+            body: answer.body)
     }
 }

@@ -15,6 +15,8 @@ final class Listener: EventHandler {
     /// Whether the other workers accept from the same socket: each has its own descriptor of it.
     let isShared: Bool
     private var isPaused = false
+    /// Whether it is counted among those that accept connections.
+    private var isAccepting = false
 
     init(worker: Worker, ingress: Ingress, descriptor: Int32, isShared: Bool = false) {
         self.worker = worker
@@ -27,6 +29,15 @@ final class Listener: EventHandler {
         try worker.loop.add(
             self, descriptor: descriptor,
             trigger: isShared ? .levelReadableShared : .levelReadable)
+        setAccepting(true)
+    }
+
+    private func setAccepting(_ isAccepting: Bool) {
+        guard isAccepting != self.isAccepting else { return }
+        self.isAccepting = isAccepting
+        let key = AcceptingListeners.Key(name: ingress.name, isAdmin: ingress.role == .admin)
+        let all = worker.shared.accepting
+        isAccepting ? all.began(key) : all.stopped(key)
     }
 
     override func ready(_ readiness: Readiness) {
@@ -55,6 +66,7 @@ final class Listener: EventHandler {
     private func pause(_ error: Errno) {
         guard !isPaused else { return }
         isPaused = true
+        setAccepting(false)
         worker.acceptPaused(error, on: self)
         worker.loop.remove(self, keepingOpen: descriptor)
         do {
@@ -79,6 +91,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting and hands over the socket.
     func release() -> Int32 {
+        setAccepting(false)
         if isPaused { worker.acceptResumed() }
         worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)
         isPaused = false
@@ -87,6 +100,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting for good.
     func close() {
+        setAccepting(false)
         if isPaused { worker.acceptResumed() }
         // A socket that somebody else has, too, would stay in epoll.
         worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)

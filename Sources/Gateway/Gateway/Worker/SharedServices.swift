@@ -18,7 +18,9 @@ package final class SharedServices: Sendable {
     let pinReporter: PinReporter?
     package let accessLog: AccessLog?
     /// Handles requests to the administrative listener.
-    package let administration: @Sendable (AdminRequest) -> AdminResponse
+    package let administration: @Sendable (AdminRequest) -> AdminAnswer
+    /// On how many workers each listener accepts connections.
+    let accepting = AcceptingListeners()
     /// The number of client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
     /// What each client has open, for the limits per client.
@@ -35,14 +37,30 @@ package final class SharedServices: Sendable {
     private let turnToServe = Atomic<Int>(0)
     /// Which workers' loops turn.
     let turns: LoopTurns
-    /// The number of the configuration that each worker uses.
-    private let generations: Locked<[UInt64]>
+    private let generations: Locked<Generations>
+
+    private struct Generations {
+        /// The number of the configuration that each worker uses.
+        var used: [UInt64]
+        /// What is called when all of them use at least the one of this number.
+        var waiting: [(generation: UInt64, body: @Sendable () -> Void)] = []
+
+        var inForce: UInt64 { used.min() ?? 1 }
+
+        /// What is to be called now.
+        mutating func due() -> [@Sendable () -> Void] {
+            let inForce = inForce
+            let due = waiting.filter { $0.generation <= inForce }.map(\.body)
+            if !due.isEmpty { waiting.removeAll { $0.generation <= inForce } }
+            return due
+        }
+    }
 
     package init(
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
         pinReporter: PinReporter?, accessLog: AccessLog?,
         notifyActivity: @escaping @Sendable () -> Void,
-        administration: @escaping @Sendable (AdminRequest) -> AdminResponse
+        administration: @escaping @Sendable (AdminRequest) -> AdminAnswer
     ) {
         self.mailboxes = mailboxes
         self.engine = engine
@@ -51,11 +69,20 @@ package final class SharedServices: Sendable {
         self.notifyActivity = notifyActivity
         self.administration = administration
         turns = LoopTurns(workers: mailboxes.count)
-        generations = Locked(Array(repeating: 1, count: mailboxes.count))
+        generations = Locked(Generations(used: Array(repeating: 1, count: mailboxes.count)))
     }
 
     /// The number of the latest configuration that all workers use.
-    var generationInForce: UInt64 { generations.withLock { $0.min() ?? 1 } }
+    var generationInForce: UInt64 { generations.withLock { $0.inForce } }
+
+    /// Calls something as soon as all workers use a configuration, on the thread of the last one.
+    func whenInForce(_ generation: UInt64, _ body: @escaping @Sendable () -> Void) {
+        let due = generations.withLock { state in
+            state.waiting.append((generation, body))
+            return state.due()
+        }
+        for body in due { body() }
+    }
 
     /// The worker that serves the next connection from a socket that all workers accept from. The
     /// kernel would give nearly all to one, as long as that keeps up.
@@ -66,7 +93,11 @@ package final class SharedServices: Sendable {
 
     /// Called when a worker uses another configuration.
     func workerFollows(_ index: Int, generation: UInt64) {
-        generations.withLock { $0[index] = generation }
+        let due = generations.withLock { state in
+            state.used[index] = generation
+            return state.due()
+        }
+        for body in due { body() }
     }
 }
 

@@ -31,7 +31,8 @@ struct ExchangeState<Upstream> {
         case authenticating
         /// Waiting for its turn within the rate of a rule.
         case delayed
-        /// Waiting for the disk tier, or reading and translating a stored response.
+        /// Waiting for the disk tier, or for the gateway's own answer, or reading and translating a
+        /// stored response.
         case loading
         /// Waiting for the response to another exchange's request.
         case waiting

@@ -1,0 +1,42 @@
+import HTTPCore
+
+/// Answers requests that are for the gateway itself, not for a server.
+package protocol LocalSite: AnyObject {
+    /// - Parameters:
+    ///   - bytes: the bytes of the head.
+    ///   - client: who asks.
+    func answer(
+        to request: borrowing RequestHead, in bytes: Span<UInt8>, from client: LocalClient
+    ) -> LocalAnswer
+}
+
+/// The client of a ``LocalSite``.
+package struct LocalClient {
+    /// The listener through which it came, with the results of its TLS handshake.
+    package var ingress: Ingress?
+    package var peer: Endpoint?
+    /// The gateway's address that it is connected to; `nil` for a Unix socket.
+    package var localAddress: IPAddress?
+}
+
+/// What a ``LocalSite`` answers.
+package enum LocalAnswer {
+    case now(LocalResponse)
+    /// The response comes later. The closure begins what it takes, and does not wait; what it is
+    /// given is to be called once, on any thread.
+    case later((_ reply: @escaping @Sendable (LocalResponse) -> Void) -> Void)
+}
+
+/// A response of a ``LocalSite``.
+package struct LocalResponse: Sendable {
+    package var status: UInt16
+    /// Name and value of each field, Content-Type among them.
+    package var fields: [(name: String, value: String)]
+    package var body: [UInt8]
+
+    package init(status: UInt16, fields: [(name: String, value: String)], body: [UInt8]) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+    }
+}

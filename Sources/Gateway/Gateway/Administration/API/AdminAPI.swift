@@ -1,0 +1,148 @@
+import Documents
+import HTTPCore
+
+/// The resources of the API, and what is the same for all of them: which methods there are, who may
+/// call, and that no web page makes a browser call them.
+///
+/// A resource is one declaration, from which its place in the OpenAPI document follows, too.
+package struct AdminAPI: Sendable {
+    /// The beginning of every path of the API.
+    package static let prefix = "/api/"
+
+    let resources: [AdminResource]
+    let version: String
+
+    /// The API of a gateway.
+    package init(source: AdminSource, version: String) {
+        let described = [
+            AdminResource.status(source.status),
+            AdminResource.reload(source.reload),
+        ]
+        self.version = version
+        resources = described + [AdminResource.openAPI(describing: described, version: version)]
+    }
+
+    /// Answers a request to a path of the API.
+    func answer(to request: AdminRequest) -> AdminAnswer {
+        let here = resources.filter { $0.path == request.path }
+        guard !here.isEmpty else {
+            return .problem(
+                404, "not-found", "Not found",
+                "no such resource; \(AdminResource.openAPIPath) lists them")
+        }
+        let method = request.method == .head ? .get : request.method
+        guard let resource = here.first(where: { $0.method == method }) else {
+            let allowed = here.map(\.allowed).joined(separator: ", ")
+            return .problem(
+                405, "method-not-allowed", "Method not allowed",
+                "\(request.path) allows \(allowed)", [AdminResponse.Field("Allow", allowed)])
+        }
+        if let problem = request.access.refusal(of: resource, request) {
+            return .now(problem.response)
+        }
+        if !method.isSafe, let problem = Self.mistrust(of: request) {
+            return .now(problem.response)
+        }
+        return resource.answer(request)
+    }
+
+    /// The most bytes of content that a request may announce.
+    static let maximumContentBytes: UInt64 = 65_536
+
+    /// Why a request that changes something may have been caused by a web page, or is not one that
+    /// the API takes; `nil` if there is no reason.
+    ///
+    /// A browser sends `Origin` with a request of another site, and sends none with a content type
+    /// of JSON before it has asked for permission, which it does not get here.
+    private static func mistrust(of request: AdminRequest) -> AdminProblem? {
+        if let origin = request.origin, !request.isSameOrigin(origin) {
+            return AdminProblem(
+                403, "cross-origin", "Request of another site",
+                "a web page of another site has caused the request")
+        }
+        if let site = request.fetchSite, site != "same-origin", site != "none" {
+            return AdminProblem(
+                403, "cross-origin", "Request of another site",
+                "a web page of another site has caused the request")
+        }
+        if request.contentBytes.map({ $0 > maximumContentBytes }) ?? false {
+            return AdminProblem(
+                413, "content-too-large", "Content too large",
+                "the content may have \(maximumContentBytes) bytes at most")
+        }
+        let type = (request.contentType ?? "").prefix { $0 != ";" }
+            .lowercasedASCII.filter { $0 != " " && $0 != "\t" }
+        guard type == "application/json" else {
+            return AdminProblem(
+                415, "unsupported-media-type", "Unsupported media type",
+                "the request needs Content-Type: application/json, even without content")
+        }
+        return nil
+    }
+}
+
+/// Who may use a resource.
+package enum AdminCaller: Sendable {
+    /// Everyone who reaches the address.
+    case everyone
+    /// Whoever may read the metrics (`admin.metrics`).
+    case reader
+    /// Who has proved to be an operator (``AdminAccess``).
+    case `operator`
+}
+
+/// A resource of the API with one method.
+package struct AdminResource: Sendable {
+    /// One of its responses, for the description.
+    struct Response: Sendable {
+        var status: UInt16
+        var description: String
+        var schema: DocumentValue
+    }
+
+    let method: Method
+    let path: String
+    let caller: AdminCaller
+    /// Its name among the operations of the API.
+    let name: String
+    let summary: String
+    /// The responses besides the problems that every resource may answer with.
+    let responses: [Response]
+    let answer: @Sendable (AdminRequest) -> AdminAnswer
+
+    /// The methods by which it may be called.
+    var allowed: String { method == .get ? "GET, HEAD" : "\(method)".uppercased() }
+}
+
+/// What the administrative address answers.
+package enum AdminAnswer: Sendable {
+    /// A response.
+    case now(AdminResponse)
+    /// A response that is not there yet. The closure begins what it takes, and does not wait; what
+    /// it is given is to be called once, on any thread.
+    case later(@Sendable (_ reply: @escaping @Sendable (AdminResponse) -> Void) -> Void)
+
+    static func problem(
+        _ status: UInt16, _ kind: String, _ title: String, _ detail: String,
+        _ fields: [AdminResponse.Field] = []
+    ) -> AdminAnswer {
+        .now(AdminProblem(status, kind, title, detail, fields: fields).response)
+    }
+
+    /// A value as JSON.
+    static func json<Value>(
+        _ value: Value, as shape: ObjectShape<Value>, status: UInt16 = 200
+    ) -> AdminAnswer {
+        .now(.json(value, as: shape, status: status))
+    }
+}
+
+extension AdminResponse {
+    static func json<Value>(
+        _ value: Value, as shape: ObjectShape<Value>, status: UInt16 = 200
+    ) -> AdminResponse {
+        AdminResponse(
+            status: status, contentType: "application/json", fields: [AdminSite.noStore],
+            body: shape.json(value).jsonLine)
+    }
+}

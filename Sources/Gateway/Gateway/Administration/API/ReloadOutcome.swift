@@ -1,0 +1,94 @@
+import HTTPCore
+
+/// What came of a request to read the configuration again.
+package enum ReloadOutcome: Sendable {
+    /// A configuration that is in force.
+    package struct Applied: Sendable {
+        /// Its number.
+        package var generation: Int
+        /// The sections that differ from those before.
+        package var changed: [String]
+        /// The names of what is no longer there, after the section: `hosts: api.example.com`.
+        package var removed: [String]
+        /// The sections whose changes take effect only after a restart.
+        package var needRestart: [String]
+        /// The warnings about it.
+        package var warnings: [ConfigurationFinding]
+    }
+
+    /// All workers use what was read.
+    case applied(Applied)
+    /// What was in force stays, for these reasons.
+    case refused([ConfigurationFinding])
+    /// It was not read: the gateway is shutting down.
+    case draining
+    /// It was not read: too many wait for that.
+    case busy
+}
+
+extension ReloadOutcome {
+    /// The shape of success.
+    static let shape = ObjectShape<Applied>(
+        "A configuration that all workers use.",
+        [
+            .number("generation", "Its number: each reload adds one.") { $0.generation },
+            .texts("changed", "The sections that have changed.") { $0.changed },
+            .texts("removed", "What is no longer there: a section, and the name in it.") {
+                $0.removed
+            },
+            .texts("needRestart", "The sections whose changes wait for a restart.") {
+                $0.needRestart
+            },
+            .list("warnings", ConfigurationFinding.shape, "The warnings about it.") {
+                $0.warnings
+            },
+        ])
+
+    /// The response that says so.
+    var response: AdminResponse {
+        switch self {
+        case .applied(let applied): .json(applied, as: Self.shape)
+        case .refused(let errors):
+            AdminProblem(
+                422, "configuration-refused", "Configuration refused",
+                "the configuration was not reloaded; the previous one remains in effect",
+                errors: errors
+            ).response
+        case .draining:
+            AdminProblem(
+                503, "draining", "Shutting down",
+                "the gateway is shutting down, and reads no configuration"
+            ).response
+        case .busy:
+            AdminProblem(
+                503, "busy", "Too many reloads", "too many reloads are waiting",
+                fields: [AdminResponse.Field("Retry-After", "1")]
+            ).response
+        }
+    }
+}
+
+extension AdminResource {
+    /// `POST /api/v1/reload`
+    static func reload(
+        _ reload: @escaping @Sendable (_ ended: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
+    ) -> AdminResource {
+        AdminResource(
+            method: .post, path: "/api/v1/reload", caller: .operator, name: "reload",
+            summary: "reads the configuration again, as SIGHUP does, and answers when it is in use",
+            responses: [
+                Response(
+                    status: 200, description: "All workers use what was read.",
+                    schema: ReloadOutcome.shape.schema),
+                Response(
+                    status: 422, description: "What was in force stays in force.",
+                    schema: AdminProblem.shape.schema),
+                Response(
+                    status: 503, description: "Nothing was read.",
+                    schema: AdminProblem.shape.schema),
+            ],
+            answer: { _ in
+                .later { reply in reload { reply($0.response) } }
+            })
+    }
+}

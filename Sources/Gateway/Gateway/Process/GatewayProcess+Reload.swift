@@ -1,0 +1,54 @@
+import Clocks
+import Logging
+import PinfoldConfiguration
+
+// Reading the configuration again, for SIGHUP and for the administrative address.
+extension GatewayProcess {
+    func reload() {
+        let waiting = reloads.take()
+        service.reloading()
+        do {
+            let former = configuration
+            let loaded = try load(configuration.access.lists)
+            let findings = loaded.warnings.map { ConfigurationFinding($0) }
+            let needRestart = sectionsThatNeedRestart(loaded.snapshot)
+            let (generation, perWorker) = try adopt(loaded.snapshot) {
+                log(loaded.warnings)
+                reloadEnded(errors: [], warnings: findings)
+            }
+            watch(loaded.snapshot)
+            announce(perWorker)
+            service.reloaded(
+                generation: generation, listeners: loaded.snapshot.listeners.count)
+            logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
+            let outcome = ReloadOutcome.applied(
+                ReloadOutcome.Applied(
+                    generation: Int(generation),
+                    changed: former.sectionsThatDiffer(from: loaded.snapshot),
+                    removed: ConfigurationRemoval.all(from: former, to: loaded.snapshot)
+                        .flatMap { removal in removal.names.map { "\(removal.section): \($0)" } },
+                    needRestart: needRestart, warnings: findings))
+            shared?.whenInForce(generation) { for reply in waiting { reply(outcome) } }
+        } catch {
+            let errors = ConfigurationFinding.all(of: error)
+            reloadEnded(errors: errors, warnings: nil)
+            service.notReloaded()
+            logger.error(
+                "configuration not reloaded; the previous one remains in effect",
+                metadata: ["error": "\(error)"])
+            for reply in waiting { reply(.refused(errors)) }
+        }
+    }
+
+    /// - Parameter warnings: those about the configuration that is in force now; `nil` if it is the
+    ///   same as before.
+    private func reloadEnded(
+        errors: [ConfigurationFinding], warnings: [ConfigurationFinding]?
+    ) {
+        let ended = StatusReport.Reload(time: Clock.wallMilliseconds(), errors: errors)
+        published.reload.withLock { reload in
+            reload.last = ended
+            if let warnings { reload.warnings = warnings }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import CLinux
+import CacheStore
+import Clocks
+import PinfoldEngine
+import PinfoldMetrics
+
+// The state of everything, for the administrative address.
+extension PublishedState {
+    func status() -> StatusReport {
+        let reload = reload.withLock { $0 }
+        let (shared, workers) = running
+        let readiness = readiness()
+        let isDraining = readiness == .draining
+        let accepting = shared?.accepting.counts ?? [:]
+        func gauge(_ gauge: WorkerGauge) -> Int {
+            Int(max(0, workers.reduce(0) { $0 + $1.value(gauge) }))
+        }
+        return StatusReport(
+            readiness: readiness, version: version, revision: revision, pid: Int(getpid()),
+            started: Int64(clamping: process.startMilliseconds), now: Clock.wallMilliseconds(),
+            workers: workers.count,
+            configuration: StatusReport.Configuration(
+                file: file, generation: Int(shared?.generationInForce ?? reload.generation),
+                loaded: Int64(clamping: reload.loadedMilliseconds), warnings: reload.warnings,
+                hosts: reload.entries, pinsets: reload.pinsets.count,
+                unusableFiles: reload.files.compactMap {
+                    if case .unusable = $0.outcome { $0.path } else { nil }
+                }),
+            lastReload: reload.last,
+            listeners: reload.listeners.map { listener in
+                let open = accepting[listener.key] ?? 0
+                return StatusReport.Listener(
+                    name: listener.name, address: listener.address, kind: listener.kind,
+                    isSecure: listener.isSecure, isAccepting: open >= listener.sockets)
+            },
+            load: StatusReport.Load(
+                connections: shared?.clientConnections.load(ordering: .relaxed) ?? 0,
+                requests: gauge(.exchangesInFlight), tunnels: gauge(.tunnelsOpen),
+                serverConnections: gauge(.upstreamConnectionsOpen)),
+            memory: memory(shared?.store?.statistics(), reload),
+            disk: disk(shared?.store?.statistics(), reload),
+            draining: isDraining ? reload.draining : nil)
+    }
+
+    private func memory(_ store: StoreStatistics?, _ reload: Reload) -> StatusReport.Tier {
+        StatusReport.Tier(
+            state: store == nil ? "off" : "on", path: nil, bytes: store?.memoryBytes ?? 0,
+            limitBytes: store == nil ? 0 : Int(clamping: reload.memoryLimit),
+            entries: store?.memoryEntries ?? 0)
+    }
+
+    private func disk(_ store: StoreStatistics?, _ reload: Reload) -> StatusReport.Tier {
+        let state =
+            switch store?.diskState {
+            case nil, .off(.disabled): "off"
+            case .opening: "opening"
+            case .ready: "on"
+            case .off: "failed"
+            }
+        let isUsed = state != "off"
+        return StatusReport.Tier(
+            state: state, path: isUsed ? reload.cachePath : nil,
+            bytes: Int(store?.diskBytes ?? 0),
+            limitBytes: isUsed ? Int(clamping: reload.diskLimit) : 0,
+            entries: store?.diskEntries ?? 0)
+    }
+}
+
+/// A listening address as it is published.
+struct PublishedListener: Sendable {
+    var name: String
+    var address: String
+    var kind: String
+    var isSecure: Bool
+    /// How many workers have a socket of it.
+    var sockets: Int
+
+    var key: AcceptingListeners.Key {
+        AcceptingListeners.Key(name: name, isAdmin: kind == "admin")
+    }
+
+    init(_ socket: ListenerSocket, isSecure: Bool, sockets: Int) {
+        name = socket.name
+        address = "\(socket.endpoint)"
+        switch socket.role {
+        case .reverse: kind = "reverse"
+        case .admin: kind = "admin"
+        case .forward, .bound, .proxied: kind = "forward"
+        }
+        self.isSecure = isSecure
+        self.sockets = sockets
+    }
+}
+
+extension PolicySnapshot {
+    /// TLS with the clients of a listening socket; `nil` for clear text.
+    func clientTLS(of socket: ListenerSocket) -> ClientTLS? {
+        socket.isAdmin ? nil : clientTLS(ofListener: socket.name)
+    }
+}

@@ -152,6 +152,53 @@ static inline ssize_t send_with_descriptors(int fd, const struct sockaddr_un *to
     ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
     return sent < 0 ? -(ssize_t)errno : sent;
 }
+/* Receives one message with its descriptors, which are close-on-exec. Returns the count, or the
+ * negated errno; -EMSGSIZE if it had more bytes, or more descriptors, than there is room for. */
+static inline ssize_t receive_with_descriptors(int fd, void *room, size_t size, int *descriptors,
+                                               size_t *descriptor_count) {
+    union {
+        struct cmsghdr first;
+        char bytes[CMSG_SPACE(PINFOLD_MAXIMUM_DESCRIPTORS * sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = room, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    *descriptor_count = 0;
+    ssize_t received = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    if (received < 0)
+        return -(ssize_t)errno;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header != NULL;
+         header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(descriptors + *descriptor_count, CMSG_DATA(header), count * sizeof(int));
+        *descriptor_count += count;
+    }
+    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+        for (size_t index = 0; index < *descriptor_count; index++)
+            close(descriptors[index]);
+        *descriptor_count = 0;
+        return -(ssize_t)EMSGSIZE;
+    }
+    return received;
+}
+/* The process at the other end of a Unix-domain socket (SO_PEERCRED), or -1. */
+static inline int peer_process(int fd, pid_t *process, uid_t *user) {
+    struct {
+        pid_t process;
+        uid_t user;
+        gid_t group;
+    } peer;
+    socklen_t length = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+        return -1;
+    *process = peer.process;
+    *user = peer.user;
+    return 0;
+}
 /* The number of processors that the calling thread may run on (sched_setaffinity(2), cpuset
  * cgroups), or 0 if it is unknown. */
 static inline int allowed_processors(void) {
@@ -161,6 +208,11 @@ static inline int allowed_processors(void) {
     for (long word = 0; word * (long)sizeof(long) < size; word++)
         count += __builtin_popcountl(mask[word]);
     return count;
+}
+/* The environment, whose last entry is NULL. */
+static inline char **process_environment(void) {
+    extern char **environ;
+    return environ;
 }
 static inline int open_with_mode(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);

@@ -11,7 +11,8 @@ struct Run: ParsableCommand {
         discussion: """
             SIGTERM and SIGINT end the gateway when the requests in progress are finished, or \
             after `timeouts.grace`; a second signal ends it at once. SIGHUP reloads the \
-            configuration. SIGUSR1 reopens the access log. Exits with 0 after a signal, and with 1 \
+            configuration. SIGUSR1 reopens the access log. SIGUSR2 starts the program again, which \
+            takes over without a lost connection (`pinfold upgrade`). Exits with 0 after a signal, and with 1 \
             if the configuration is invalid, the gateway cannot start or a worker thread does not \
             stop in time.
             """)
@@ -20,9 +21,11 @@ struct Run: ParsableCommand {
 
     func run() throws {
         Self.boundHeaps()
+        let invocation = Invocation.ofProcess(arguments: CommandLine.arguments)
+        let predecessor = try Self.predecessor()
         let manager = Self.serviceManager()
         var source = options.source
-        source.sockets = try Self.passedSockets()
+        source.sockets = try predecessor?.passed.sockets ?? Self.passedSockets()
         let passed = source.sockets ?? []
         manager?.send([.status("starting: reading the configuration")])
         let loaded: LoadedConfiguration
@@ -30,6 +33,7 @@ struct Run: ParsableCommand {
             loaded = try source.load()
         } catch {
             error.write()
+            predecessor?.failed("the configuration is invalid: \(error)")
             manager?.send([.status("not started: the configuration is invalid")])
             throw ExitCode(1)
         }
@@ -39,6 +43,7 @@ struct Run: ParsableCommand {
         let gateway = GatewayProcess(
             loaded: loaded, version: pinfoldVersion, revision: Revision.commit,
             file: options.config, manager: manager, passed: passed,
+            invocation: invocation, predecessor: predecessor,
             load: { [source] (lists) throws(ConfigurationErrors) in try source.load(lists: lists) })
         do {
             let code = try gateway.run()
@@ -47,6 +52,7 @@ struct Run: ParsableCommand {
             throw error
         } catch {
             writeError("\(error)")
+            predecessor?.failed("\(error)")
             let code = (error as? ListenError)?.error.code
             manager?.send(
                 [.status("not started: \(error)")] + (code.map { [.failed(errno: $0)] } ?? []))
@@ -64,6 +70,16 @@ struct Run: ParsableCommand {
                 "NOTIFY_SOCKET is neither a path nor @ and a name, at most 107 bytes: the service "
                     + "manager is told nothing")
             return nil
+        }
+    }
+
+    /// The gateway to take over from; `nil` if there is none.
+    private static func predecessor() throws -> Predecessor? {
+        do throws(Predecessor.TakeoverError) {
+            return try Predecessor.takeFromEnvironment()
+        } catch {
+            writeError("\(error)")
+            throw ExitCode(1)
         }
     }
 

@@ -14,18 +14,22 @@ package struct AdminSource: Sendable {
     package var status: @Sendable () -> StatusReport
     /// Begins to read the configuration again.
     package var reload: @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void
+    /// Begins to start a successor.
+    package var upgrade: @Sendable (@escaping @Sendable (UpgradeOutcome) -> Void) -> Void
 
     /// Creates a source from these closures.
     package init(
         metrics: @escaping @Sendable () -> MetricsSnapshot,
         readiness: @escaping @Sendable () -> ServiceReadiness,
         status: @escaping @Sendable () -> StatusReport,
-        reload: @escaping @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void
+        reload: @escaping @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void,
+        upgrade: @escaping @Sendable (@escaping @Sendable (UpgradeOutcome) -> Void) -> Void
     ) {
         self.metrics = metrics
         self.readiness = readiness
         self.status = status
         self.reload = reload
+        self.upgrade = upgrade
     }
 }
 

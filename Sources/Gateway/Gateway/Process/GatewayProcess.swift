@@ -24,6 +24,15 @@ package final class GatewayProcess {
 
     let load: Load
     let reloads = ReloadRequests()
+    let upgrades = UpgradeRequests()
+    /// How the process was started; `nil` if it cannot be started again.
+    let invocation: Invocation?
+    /// Who has started this process to take over, until it has ended.
+    private var predecessor: Predecessor?
+    /// Who is being started to take over.
+    var successor: Successor?
+    /// Whether the configuration is to be read again if the upgrade under way fails.
+    var reloadIsDue = false
     private let signals = SignalSet()
     private let operationalLog: OperationalLog
     let logger: Logger
@@ -64,15 +73,20 @@ package final class GatewayProcess {
     ///   - file: the configuration file; `nil` for the built-in defaults.
     ///   - manager: the service manager that started the process; `nil` if none did.
     ///   - passed: the sockets that the manager passed.
+    ///   - invocation: how the process was started, for a successor.
+    ///   - predecessor: the gateway to take over from; `nil` if there is none.
     ///   - load: rereads the configuration, at SIGHUP.
     package init(
         loaded: LoadedConfiguration, version: String, revision: String, file: String?,
-        manager: ServiceManager? = nil, passed: [PassedSocket] = [], load: @escaping Load
+        manager: ServiceManager? = nil, passed: [PassedSocket] = [],
+        invocation: Invocation? = nil, predecessor: Predecessor? = nil, load: @escaping Load
     ) {
         let configuration = loaded.snapshot
         self.configuration = configuration
         startWarnings = loaded.warnings
         self.load = load
+        self.invocation = invocation
+        self.predecessor = predecessor
         operationalLog = OperationalLog(
             level: Logger.Level(configuration.log.level),
             hasPriorities: Journal.reads(STDERR_FILENO))
@@ -87,7 +101,8 @@ package final class GatewayProcess {
         workerCount = configuration.workers.count
         contents = ContentServices(workers: workerCount, logger: logger)
         passwords = PasswordChecker(cores: MachineShare.ofProcess().cores)
-        sockets = ListenerSockets(workers: workerCount, routes: labels, passed: passed)
+        sockets = ListenerSockets(workers: workerCount, routes: labels, passed: passed,
+            predecessor: predecessor)
     }
 
     /// Runs until a signal ends the gateway; returns the process's exit code.
@@ -119,6 +134,7 @@ package final class GatewayProcess {
         watch(configuration)
         try service.startWatchdog(shared, mailboxes, logger)
         service.ready(listeners: configuration.listeners.count)
+        takeOver()
         control()
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
@@ -176,11 +192,12 @@ package final class GatewayProcess {
             delays: ActivityDelays(
                 activationMilliseconds: configuration.activity.activationDelayMilliseconds,
                 completionMilliseconds: configuration.activity.completionDelayMilliseconds))
-        let (published, reloads) = (published, reloads)
+        let (published, reloads, upgrades) = (published, reloads, upgrades)
         let site = AdminSite(
             source: AdminSource(
                 metrics: { published.metrics() }, readiness: { published.readiness() },
-                status: { published.status() }, reload: { reloads.submit($0) }),
+                status: { published.status() }, reload: { reloads.submit($0) },
+                upgrade: { upgrades.submit($0) }),
             version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
@@ -310,16 +327,23 @@ package final class GatewayProcess {
         while true {
             service.workersFollow(generation: shared?.generationInForce ?? 0)
             let pause =
-                reading != nil || service.isReloading
+                successor != nil
+                ? Self.handoverMilliseconds
+                : reading != nil || service.isReloading || predecessor != nil
                 ? FileReading.intervalMilliseconds
                 : watched.isEmpty
                     ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
             switch signals.wait(milliseconds: pause) {
-            case .reload: reload()
+            case .reload: successor == nil ? reload() : (reloadIsDue = true)
             case .reopenLogs: shared?.accessLog?.reopen()
-            case .terminate, .interrupt: return drain()
+            case .upgrade: upgrade()
+            case .terminate, .interrupt:
+                abandonUpgrade()
+                return drain()
             case .none:
                 checkFiles()
+                checkPredecessor()
+                if hasSuccessor(), finish() { return }
                 waited += pause
                 guard waited >= FreedMemory.intervalMilliseconds else { continue }
                 waited = 0
@@ -340,6 +364,9 @@ package final class GatewayProcess {
     /// The time limit for the log and the reports after a second signal.
     private static let closeAtOnceMilliseconds: Int64 = 100
 
+    /// How often the main thread looks whether a successor is ready.
+    private static let handoverMilliseconds = 10
+
     private func drain() {
         let delay = configuration.timeouts.drainDelayMilliseconds
         let grace = configuration.timeouts.graceMilliseconds
@@ -351,16 +378,23 @@ package final class GatewayProcess {
                 since: now, closesListeners: now + delay, ends: now + delay + grace)
         }
         reloads.close()
+        upgrades.close()
         // Load balancers poll /readyz now and then: until they have, connections are still
         // accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
         if wait(atMost: delay, for: { "not ready, and still accepting" }, until: hasEnded) {
             stopAtOnce()
         }
+        sockets.close()
         for mailbox in mailboxes { mailbox.post(.drain) }
         if wait(atMost: grace, for: { underWay }, until: { hasEnded() || hasDrained }) {
             stopAtOnce()
         }
+        stop()
+    }
+
+    /// Ends the workers.
+    private func stop() {
         for mailbox in mailboxes { mailbox.post(.stop) }
         service.workersEnd(shared)
         let interrupted = wait(atMost: Self.stopMilliseconds, until: hasEnded)
@@ -369,6 +403,47 @@ package final class GatewayProcess {
     }
 
     private func hasEnded() -> Bool { running.count == 0 }
+
+    // MARK: Predecessor and successor
+
+    /// Everything serves: the predecessor stops accepting.
+    private func takeOver() {
+        guard let predecessor else { return }
+        predecessor.closeUnused()
+        predecessor.ready(version: published.version)
+        logger.notice("taken over", metadata: ["predecessor": "\(predecessor.pid)"])
+    }
+
+    private func checkPredecessor() {
+        guard let predecessor, predecessor.hasEnded() else { return }
+        logger.info("the predecessor has ended", metadata: ["predecessor": "\(predecessor.pid)"])
+        self.predecessor = nil
+    }
+
+    /// Finishes what is in progress, while the successor serves.
+    /// - Returns: whether the process ends; `false` if the successor has, and this process serves
+    ///   again.
+    private func finish() -> Bool {
+        let grace = configuration.timeouts.graceMilliseconds
+        for mailbox in mailboxes { mailbox.post(.handOver) }
+        var end: Ended?
+        let interrupted = wait(atMost: grace, until: {
+            end = successorEnd()
+            return end != nil || hasEnded() || hasDrained
+        })
+        if interrupted { stopAtOnce() }
+        if let end {
+            do {
+                try resume(after: end)
+                return false
+            } catch {
+                logger.critical("cannot serve again", metadata: ["error": "\(error)"])
+            }
+        }
+        sockets.close()
+        stop()
+        return true
+    }
 
     /// Waits for a condition, on the clock for deadlines; `true` if a signal requests a stop
     /// meanwhile.
@@ -383,7 +458,7 @@ package final class GatewayProcess {
             if let what = what() { service.draining(what, remaining: end - clock.now) }
             switch signals.wait(milliseconds: Int(Self.pollMilliseconds)) {
             case .terminate, .interrupt: return true
-            case .reload, .reopenLogs, .none: break
+            case .reload, .reopenLogs, .upgrade, .none: break
             }
             clock.advance(to: Clock.monotonicMilliseconds(), waited: Self.pollMilliseconds)
         }

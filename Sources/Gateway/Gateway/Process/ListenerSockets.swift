@@ -23,32 +23,62 @@ package struct ListenError: Error, CustomStringConvertible {
 /// are as many of an address as workers, or a multiple, each worker has its own; otherwise all
 /// workers accept from all of them. A worker gets descriptors of its own, which it closes. The
 /// passed ones stay open, so that a later configuration can use the sockets, too.
+///
+/// Of a socket that was opened here, this keeps a descriptor of its own as well, to hand it over to
+/// a successor. From a predecessor all sockets are taken over, also where there were more of them
+/// than there are workers now: what waits in a socket that is closed would be lost.
 final class ListenerSockets {
     static let adminName = "admin"
 
     private let workers: Int
     private let routes: RouteLabels
     private var passed: [PassedSocket]
+    private let predecessor: Predecessor?
     /// What was configured and what it is bound to; a port of 0 keeps the port it got.
     private var bound: [Bound] = []
+    /// Whether workers get sockets again that they have closed.
+    private var isAgain = false
 
     private struct Bound {
         var name: String
         var asked: Endpoint
         var actual: Endpoint
         var isAdmin: Bool
-        /// The number of workers that have a socket on it: the first ones.
-        var workers: Int
         /// The sockets' inode numbers.
         var inodes: Set<UInt64>
         /// The name under which they were passed; `nil` if they were opened here.
         var passedAs: String?
+        /// Our own descriptors of those that were opened here, for each worker.
+        var kept: [[Int32]] = []
     }
 
-    init(workers: Int, routes: RouteLabels, passed: [PassedSocket] = []) {
+    init(
+        workers: Int, routes: RouteLabels, passed: [PassedSocket] = [],
+        predecessor: Predecessor? = nil
+    ) {
         self.workers = workers
         self.routes = routes
         self.passed = passed
+        self.predecessor = predecessor
+    }
+
+    /// All sockets, for a successor; the descriptors remain ours.
+    var handed: [(socket: HandedSocket, descriptor: Int32)] {
+        bound.flatMap { bound in
+            bound.kept.joined().map { descriptor in
+                (
+                    .opened(
+                        name: bound.name, address: "\(bound.asked)", isAdmin: bound.isAdmin),
+                    descriptor
+                )
+            }
+        } + passed.map { (.passed(name: $0.name), $0.descriptor) }
+    }
+
+    /// Closes our own descriptors. When the workers have closed theirs, nothing listens any more.
+    func close() {
+        for descriptor in bound.flatMap(\.kept).joined() { Descriptors.close(descriptor) }
+        bound = []
     }
 
     /// Closes the passed sockets that a configuration does not use, and returns them.
@@ -70,7 +100,13 @@ final class ListenerSockets {
 
     /// Opens what the configuration requires and is not open yet. Returns one list per worker; a
     /// descriptor of -1 stands for a socket that the worker already has.
-    func open(_ configuration: ConfigurationSnapshot) throws(ListenError) -> [[ListenerSocket]] {
+    ///
+    /// - Parameter again: whether the workers have closed theirs, and get all of them again.
+    func open(
+        _ configuration: ConfigurationSnapshot, again: Bool = false
+    ) throws(ListenError) -> [[ListenerSocket]] {
+        isAgain = again
+        defer { isAgain = false }
         var perWorker = [[ListenerSocket]](repeating: [], count: workers)
         var now: [Bound] = []
         var opened: [Int32] = []
@@ -90,6 +126,10 @@ final class ListenerSockets {
         } catch {
             for descriptor in opened { Descriptors.close(descriptor) }
             throw error
+        }
+        let kept = Set(now.flatMap(\.kept).joined())
+        for descriptor in bound.flatMap(\.kept).joined() where !kept.contains(descriptor) {
+            Descriptors.close(descriptor)
         }
         bound = now
         return perWorker
@@ -118,30 +158,68 @@ final class ListenerSockets {
         var socket = socket
         let asked = socket.endpoint
         let known = self.known(name: socket.name, asked, isAdmin: socket.isAdmin)
-        if let known { socket.endpoint = known.actual }
-        var inodes = known?.inodes ?? []
+        var next =
+            known
+            ?? Bound(
+                name: socket.name, asked: asked, actual: asked, isAdmin: socket.isAdmin,
+                inodes: [], kept: Array(repeating: [], count: self.workers))
+        next.name = socket.name
+        next.isAdmin = socket.isAdmin
+        socket.endpoint = next.actual
         do throws(Errno) {
-            if known == nil { try Sockets.checkFree(asked, apartFrom: ours(with: now)) }
-            for worker in 0..<workers {
-                if worker < known?.workers ?? 0 {
-                    socket.descriptor = -1
-                } else {
-                    socket.descriptor = try Sockets.listen(on: socket.endpoint)
-                    opened.append(socket.descriptor)
-                    if let inode = ListeningSockets.inode(of: socket.descriptor) {
-                        inodes.insert(inode)
-                    }
-                    socket.endpoint = Sockets.localEndpoint(socket.descriptor) ?? asked
+            if known == nil {
+                for (index, descriptor) in handed(to: socket).enumerated() {
+                    opened.append(descriptor)
+                    try add(descriptor, &socket, to: index % workers, &next, &perWorker, &opened)
                 }
-                perWorker[worker].append(socket)
+                if next.inodes.isEmpty {
+                    try Sockets.checkFree(asked, apartFrom: ours(with: now))
+                }
+            }
+            for worker in 0..<workers {
+                for descriptor in known?.kept[worker] ?? [] {
+                    socket.descriptor = -1
+                    if isAgain {
+                        socket.descriptor = try Sockets.duplicate(ofListening: descriptor)
+                        opened.append(socket.descriptor)
+                    }
+                    perWorker[worker].append(socket)
+                }
+                guard next.kept[worker].isEmpty else { continue }
+                let descriptor = try Sockets.listen(on: socket.endpoint)
+                opened.append(descriptor)
+                try add(descriptor, &socket, to: worker, &next, &perWorker, &opened)
             }
         } catch {
             throw ListenError(listener: socket.name, endpoint: asked, error: error)
         }
-        now.append(
-            Bound(
-                name: socket.name, asked: asked, actual: socket.endpoint, isAdmin: socket.isAdmin,
-                workers: workers, inodes: inodes))
+        now.append(next)
+    }
+
+    /// Gives a worker a socket that is open.
+    private func add(
+        _ descriptor: Int32, _ socket: inout ListenerSocket, to worker: Int,
+        _ bound: inout Bound, _ perWorker: inout [[ListenerSocket]], _ opened: inout [Int32]
+    ) throws(Errno) {
+        let copy = try Sockets.duplicate(ofListening: descriptor)
+        opened.append(copy)
+        bound.kept[worker].append(copy)
+        if let inode = ListeningSockets.inode(of: descriptor) { bound.inodes.insert(inode) }
+        bound.actual = Sockets.localEndpoint(descriptor) ?? bound.actual
+        socket.endpoint = bound.actual
+        socket.descriptor = descriptor
+        perWorker[worker].append(socket)
+    }
+
+    /// The predecessor's sockets for a listener, or for another one at the same address.
+    private func handed(to socket: ListenerSocket) -> [Int32] {
+        guard let predecessor else { return [] }
+        let asked = socket.endpoint
+        return predecessor.takeSockets { handed in
+            handed.address == "\(asked)"
+                && (asked.port != 0
+                    || (handed.name == socket.name && handed.isAdmin == socket.isAdmin))
+        }.map(\.descriptor)
     }
 
     /// Takes over the passed sockets of an address, one set for each endpoint.
@@ -162,7 +240,7 @@ final class ListenerSockets {
                 for (index, source) in sources.enumerated()
                 where socket.isShared || index % workers == worker {
                     socket.descriptor = -1
-                    if !isKnown {
+                    if !isKnown || isAgain {
                         do throws(Errno) {
                             socket.descriptor = try Sockets.duplicate(
                                 ofListening: source.descriptor)
@@ -179,7 +257,7 @@ final class ListenerSockets {
             now.append(
                 Bound(
                     name: socket.name, asked: endpoint, actual: endpoint, isAdmin: socket.isAdmin,
-                    workers: workers, inodes: Set(inodes), passedAs: address.name))
+                    inodes: Set(inodes), passedAs: address.name))
         }
     }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Clocks
 import EventLoop
 import Logging
@@ -17,6 +18,7 @@ struct ServiceReport {
     /// The reload under way ends when all workers follow this configuration; `nil` if none is.
     private var awaitedGeneration: UInt64?
     private var watchdog: Watchdog?
+    private var isHandedOver = false
     /// How often a status that only counts is sent at most.
     private static let countingMilliseconds: Int64 = 500
 
@@ -80,6 +82,20 @@ struct ServiceReport {
         send([.ready], status: serving)
     }
 
+    // MARK: A successor
+
+    /// Another process is the service.
+    mutating func handOver(to pid: pid_t) {
+        send([.mainProcess(pid)], status: serving)
+        isHandedOver = true
+    }
+
+    /// This process is the service again.
+    mutating func takeBack() {
+        isHandedOver = false
+        send([.mainProcess(getpid())], status: serving)
+    }
+
     // MARK: The end
 
     /// The gateway ends, within this time.
@@ -114,7 +130,7 @@ struct ServiceReport {
     }
 
     private mutating func send(_ assignments: [ServiceManager.Assignment], status text: String) {
-        guard let manager else { return }
+        guard let manager, !isHandedOver else { return }
         status = text
         statusTime = Clock.monotonicMilliseconds()
         manager.send(assignments + [.status(text)])

@@ -9,6 +9,7 @@ struct SignalSet {
         case interrupt
         case reload
         case reopenLogs
+        case upgrade
         /// None arrived in time.
         case none
     }
@@ -18,7 +19,7 @@ struct SignalSet {
     /// Blocks the signals, and SIGPIPE, in this thread and those it starts.
     init() {
         sigemptyset(&set)
-        for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, signal) }
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2] { sigaddset(&set, signal) }
         // SIGPIPE stays blocked for good: writing to a closed socket is an error, not the end.
         var blocked = set
         sigaddset(&blocked, SIGPIPE)
@@ -50,6 +51,7 @@ struct SignalSet {
         case SIGINT: return .interrupt
         case SIGHUP: return .reload
         case SIGUSR1: return .reopenLogs
+        case SIGUSR2: return .upgrade
         default: return .none
         }
     }

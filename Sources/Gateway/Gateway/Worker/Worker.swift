@@ -23,6 +23,7 @@ final class Worker {
     var policy: PolicySnapshot { environment.policy }
     private var listeners: [Listener] = []
     private var activityTimer: ActivityTimer?
+    var handoverTimer: HandoverTimer?
     private var probes: [Probe] = []
     /// What connections come from that other workers still hand over while this one is draining.
     private var formerIngresses: [Ingress] = []
@@ -82,6 +83,8 @@ final class Worker {
         case .certificateIssued(let token, let result):
             (loop.handler(for: token) as? any AdmittedConnection)?.certificateIssued(result)
         case .drain: drain()
+        case .handOver: handOver()
+        case .resume(let sockets): resume(sockets)
         case .stop: loop.stop()
         }
     }
@@ -95,7 +98,7 @@ final class Worker {
         return all.first { $0.tls == nil } ?? all.first
     }
 
-    private func listen(_ sockets: [ListenerSocket]) {
+    func listen(_ sockets: [ListenerSocket]) {
         for socket in sockets {
             let ingress = Ingress(
                 name: socket.name, label: socket.label, endpoint: socket.endpoint,
@@ -271,7 +274,7 @@ final class Worker {
         return adopted
     }
 
-    private func startProbes() {
+    func startProbes() {
         for probe in probes { probe.stop() }
         probes = []
         guard index == 0, !isDraining else { return }
@@ -280,11 +283,7 @@ final class Worker {
     }
 
     private func drain() {
-        guard !isDraining else { return }
-        environment.isDraining = true
-        turnPendingAway()
-        for probe in probes { probe.stop() }
-        probes = []
+        guard beginDraining() else { return }
         // The administration still responds, so that it can report that it is draining.
         for listener in listeners where listener.ingress.isCounted { listener.close() }
         formerIngresses = listeners.filter(\.isShared).map(\.ingress)
@@ -297,9 +296,33 @@ final class Worker {
         stopIfDrained()
     }
 
+    /// Whether it had not begun.
+    func beginDraining() -> Bool {
+        guard !isDraining else { return false }
+        environment.isDraining = true
+        turnPendingAway()
+        for probe in probes { probe.stop() }
+        probes = []
+        return true
+    }
+
+    /// Closes all listeners, the administration's as well.
+    func closeListeners() {
+        for listener in listeners { listener.close() }
+        formerIngresses = listeners.filter(\.isShared).map(\.ingress)
+        listeners = []
+    }
+
+    /// It is as if it had never drained.
+    func endDraining() {
+        environment.isDraining = false
+        if hasDrained { shared.drainedWorkers.subtract(1, ordering: .releasing) }
+        hasDrained = false
+    }
+
     /// Notifies the process that nothing is in progress here; it stops all workers together, so
     /// that the administration responds until the last exchange has ended.
-    private func stopIfDrained() {
+    func stopIfDrained() {
         guard isDraining, clients == 0, !hasDrained else { return }
         hasDrained = true
         shared.drainedWorkers.add(1, ordering: .releasing)
@@ -316,6 +339,7 @@ final class Worker {
         formerIngresses = []
         probes = []
         activityTimer = nil
+        handoverTimer = nil
         // They keep some connections that are closed.
         idleClients = IdleClients()
         environment.close()

@@ -25,6 +25,11 @@ package enum WorkerMessage: Sendable {
     case certificateIssued(Token, Result<TLSServerIdentity, IssuanceError>)
     /// Accept nothing more, and finish what is in progress.
     case drain
+    /// The same, because a successor accepts on the same sockets: the administration stops as well,
+    /// and idle clients may still send a request.
+    case handOver
+    /// The successor is gone: accept again, on these sockets.
+    case resume([ListenerSocket])
     /// End now.
     case stop
 }

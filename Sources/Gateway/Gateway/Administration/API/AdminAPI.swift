@@ -17,6 +17,7 @@ package struct AdminAPI: Sendable {
         let described = [
             AdminResource.status(source.status),
             AdminResource.reload(source.reload),
+            AdminResource.upgrade(source.upgrade),
         ]
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]

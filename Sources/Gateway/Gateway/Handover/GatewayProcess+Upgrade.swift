@@ -1,0 +1,76 @@
+import Clocks
+import Logging
+import Supervision
+
+// Starting a successor, and handing over to it.
+extension GatewayProcess {
+    typealias Ended = ChildProcess.Ended
+
+    /// Starts a successor, unless one is being started.
+    func upgrade() {
+        guard successor == nil else { return }
+        do throws(Successor.Failure) {
+            guard let invocation else {
+                throw .failed("the process does not know how it was started")
+            }
+            let started = try Successor(
+                of: invocation, sockets: sockets.handed, now: Clock.monotonicMilliseconds())
+            successor = started
+            logger.notice(
+                "upgrade: a successor is starting",
+                metadata: [
+                    "program": "\(invocation.program.path)", "pid": "\(started.process.pid)",
+                ])
+        } catch {
+            failed(error)
+        }
+    }
+
+    private func failed(_ failure: Successor.Failure) {
+        successor = nil
+        logger.error(
+            "upgrade failed; this process goes on", metadata: ["error": "\(failure)"])
+        upgrades.end(.failed("\(failure)"))
+        guard reloadIsDue else { return }
+        reloadIsDue = false
+        reload()
+    }
+
+    /// This process is to end: a successor that is not ready ends, too.
+    func abandonUpgrade() {
+        successor?.process.end()
+        successor = nil
+    }
+
+    /// Whether the successor serves.
+    func hasSuccessor() -> Bool {
+        guard let successor else { return false }
+        switch successor.check(now: Clock.monotonicMilliseconds()) {
+        case .starting: return false
+        case .failed(let failure):
+            failed(failure)
+            return false
+        case .ready(let version):
+            let pid = successor.process.pid
+            service.handOver(to: pid)
+            logger.notice(
+                "upgrade: the successor serves, this process finishes",
+                metadata: ["pid": "\(pid)", "version": "\(version)"])
+            upgrades.end(.handedOver(pid: Int(pid), version: version))
+            return true
+        }
+    }
+
+    /// How the successor has ended; `nil` while it runs.
+    func successorEnd() -> Ended? { successor?.hasEnded() }
+
+    /// Serves again, because the successor is gone.
+    func resume(after end: Ended) throws {
+        let perWorker = try sockets.open(configuration, again: true)
+        successor = nil
+        service.takeBack()
+        logger.error(
+            "the successor is gone; this process serves again", metadata: ["reason": "\(end)"])
+        for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.resume(sockets)) }
+    }
+}

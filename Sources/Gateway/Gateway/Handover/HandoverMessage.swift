@@ -1,0 +1,96 @@
+import HTTPCore
+
+/// What a gateway and its successor tell each other while one hands over to the other: a JSON
+/// object for each message.
+///
+///     successor                         predecessor
+///         ◄── sockets (descriptors) ── at once
+///         ◄── sockets, the last ──
+///         ── ready ──►                  stops accepting, and finishes
+///         ── failed ──►                 goes on as before
+///         ◄── end of the connection ── when it has ended
+///
+/// A member that one side does not know is ignored, so that a later version can say more.
+enum HandoverMessage: Equatable, Sendable {
+    /// Listening sockets, each with its descriptor, in the same order.
+    case sockets([HandedSocket], isLast: Bool)
+    /// The successor serves.
+    case ready(version: String)
+    /// The successor gives up, and says why.
+    case failed(String)
+
+    /// The most sockets of a message.
+    static let socketsPerMessage = 64
+
+    var bytes: [UInt8] {
+        let members: [(name: String, value: JSONValue)] =
+            switch self {
+            case .sockets(let sockets, let isLast):
+                [
+                    ("message", .string("sockets")), ("isLast", .boolean(isLast)),
+                    ("sockets", .array(sockets.map(\.json))),
+                ]
+            case .ready(let version):
+                [("message", .string("ready")), ("version", .string(version))]
+            case .failed(let reason):
+                [("message", .string("failed")), ("reason", .string(reason))]
+            }
+        return Array(JSONValue.object(members).text.utf8)
+    }
+
+    /// Parses a message; `nil` for one that this version does not know.
+    init?(_ bytes: [UInt8]) {
+        guard let value = try? JSONReader.read(bytes[...]),
+            case .string(let kind)? = value["message"]
+        else { return nil }
+        switch kind {
+        case "sockets":
+            guard case .boolean(let isLast)? = value["isLast"],
+                case .array(let values)? = value["sockets"]
+            else { return nil }
+            let sockets = values.compactMap(HandedSocket.init)
+            guard sockets.count == values.count else { return nil }
+            self = .sockets(sockets, isLast: isLast)
+        case "ready":
+            guard case .string(let version)? = value["version"] else { return nil }
+            self = .ready(version: version)
+        case "failed":
+            guard case .string(let reason)? = value["reason"] else { return nil }
+            self = .failed(reason)
+        default: return nil
+        }
+    }
+}
+
+/// A listening socket that a gateway hands to its successor, apart from its descriptor.
+enum HandedSocket: Equatable, Sendable {
+    /// One that the gateway opened, for a listener or the administration.
+    /// - address: what is configured, which may be of port 0.
+    case opened(name: String, address: String, isAdmin: Bool)
+    /// One that the service manager passed under a name.
+    case passed(name: String)
+
+    var json: JSONValue {
+        switch self {
+        case .opened(let name, let address, let isAdmin):
+            .object([
+                ("name", .string(name)), ("address", .string(address)),
+                ("isAdmin", .boolean(isAdmin)),
+            ])
+        case .passed(let name): .object([("passedAs", .string(name))])
+        }
+    }
+
+    init?(_ json: JSONValue) {
+        if case .string(let name)? = json["passedAs"] {
+            self = .passed(name: name)
+        } else if case .string(let name)? = json["name"],
+            case .string(let address)? = json["address"],
+            case .boolean(let isAdmin)? = json["isAdmin"]
+        {
+            self = .opened(name: name, address: address, isAdmin: isAdmin)
+        } else {
+            return nil
+        }
+    }
+}

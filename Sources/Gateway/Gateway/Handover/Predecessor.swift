@@ -1,0 +1,139 @@
+import CLinux
+import EventLoop
+import PinfoldConfiguration
+import Supervision
+
+/// The gateway that has started this process to be its successor, as this one sees it: it gives its
+/// listening sockets, serves until this process is ready, and ends when it has finished.
+package final class Predecessor {
+    /// The environment variable with the number of the descriptor that leads to it.
+    static let variable = "PINFOLD_HANDOVER"
+    /// How long its sockets are waited for: it sends them at once.
+    private static let patienceMilliseconds: Int32 = 10_000
+
+    let pid: pid_t
+    private let channel: MessageSocket
+    /// The sockets that no listener has taken over yet.
+    private(set) var opened: [OpenedSocket] = []
+    /// Those that the service manager had passed to it.
+    package private(set) var passed = PassedDescriptors()
+
+    /// A listening socket with its descriptor, which is this process's to close.
+    struct OpenedSocket {
+        var name: String
+        var address: String
+        var isAdmin: Bool
+        var descriptor: Int32
+    }
+
+    /// Why nothing can be taken over.
+    package enum TakeoverError: Error, CustomStringConvertible {
+        case variable(String)
+        case stranger
+        case call(MessageSocket.CallError)
+        case incomplete(String)
+
+        package var description: String {
+            let reason =
+                switch self {
+                case .variable(let text): "\(Predecessor.variable) is \"\(text)\", not a descriptor"
+                case .stranger: "\(Predecessor.variable) does not lead to the process that started this one"
+                case .call(let error): "\(error)"
+                case .incomplete(let what): what
+                }
+            return "cannot take over from another gateway: " + reason
+        }
+    }
+
+    private init(channel: MessageSocket) throws(TakeoverError) {
+        pid = getppid()
+        guard channel.isConnected(to: pid) else { throw .stranger }
+        self.channel = channel
+        try receiveSockets()
+    }
+
+    /// The predecessor that the environment names, with its sockets; `nil` if it names none. The
+    /// variable is removed. Called before threads are started.
+    package static func takeFromEnvironment() throws(TakeoverError) -> Predecessor? {
+        guard let text = getenv(variable).map({ String(cString: $0) }) else { return nil }
+        unsetenv(variable)
+        guard let number = Int32(text), fcntl_int(number, F_SETFD, FD_CLOEXEC) == 0 else {
+            throw .variable(text)
+        }
+        return try Predecessor(channel: MessageSocket(descriptor: number))
+    }
+
+    private func receiveSockets() throws(TakeoverError) {
+        while true {
+            let received: MessageSocket.Received
+            do throws(MessageSocket.CallError) {
+                received = try channel.receive(waitingAtMost: Self.patienceMilliseconds)
+            } catch {
+                throw .call(error)
+            }
+            switch received {
+            case .nothing: throw .incomplete("it sends no sockets")
+            case .end: throw .incomplete("it has ended")
+            case .message(let bytes, let descriptors):
+                guard case .sockets(let sockets, let isLast)? = HandoverMessage(bytes),
+                    sockets.count == descriptors.count
+                else {
+                    for descriptor in descriptors { Descriptors.close(descriptor) }
+                    throw .incomplete("it speaks another language")
+                }
+                for (socket, descriptor) in zip(sockets, descriptors) { take(socket, descriptor) }
+                if isLast { return }
+            }
+        }
+    }
+
+    private func take(_ socket: HandedSocket, _ descriptor: Int32) {
+        switch socket {
+        case .opened(let name, let address, let isAdmin):
+            opened.append(
+                OpenedSocket(
+                    name: name, address: address, isAdmin: isAdmin, descriptor: descriptor))
+        case .passed(let name):
+            passed.all.append(PassedDescriptors.Descriptor(name: name, number: descriptor))
+        }
+    }
+
+    /// Takes the sockets that match, which are then the caller's to close.
+    func takeSockets(where matches: (OpenedSocket) -> Bool) -> [OpenedSocket] {
+        let taken = opened.filter(matches)
+        opened.removeAll(where: matches)
+        return taken
+    }
+
+    /// Closes the sockets that no listener has taken over: the predecessor has them still.
+    func closeUnused() {
+        for socket in opened { Descriptors.close(socket.descriptor) }
+        opened = []
+    }
+
+    /// Tells it that this process serves: it stops accepting.
+    func ready(version: String) { send(.ready(version: version)) }
+
+    /// Tells it that this process gives up: it goes on.
+    package func failed(_ reason: String) {
+        // What does not fit into a message is in the log.
+        send(.failed(String(reason.prefix(8000))))
+    }
+
+    private func send(_ message: HandoverMessage) {
+        // If it has ended, nobody has to be told.
+        try? channel.send(message.bytes)
+    }
+
+    /// Whether it has ended.
+    func hasEnded() -> Bool {
+        while true {
+            switch try? channel.receive() {
+            case .nothing: return false
+            case .message(_, let descriptors):
+                for descriptor in descriptors { Descriptors.close(descriptor) }
+            case .end, nil: return true
+            }
+        }
+    }
+}

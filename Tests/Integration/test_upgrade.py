@@ -1,0 +1,305 @@
+"""A gateway that hands over to a successor: nothing is refused, reset or answered wrongly, whether
+the successor gets ready or not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from support.gateway import free_port
+from support.origin import HTTPOrigin, reply, serving
+from support.upgrades import Clients, Succession
+from support.wait import until
+from support.wire import Wire, ask
+
+CONTENT = b"a small answer"
+
+
+@pytest.fixture(scope="module")
+def there():
+    with serving(HTTPOrigin(lambda seen: reply(CONTENT))) as made:
+        yield made
+
+
+@pytest.fixture
+def succession(gateway):
+    made: list[Succession] = []
+
+    def make(config: dict | None = None) -> Succession:
+        one = Succession(gateway({"cache": {"enabled": False}} | (config or {}), start=False))
+        made.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def clients(running, there) -> Clients:
+    return Clients(running.proxy, f"GET http://{there.authority}/ HTTP/1.1\r\n"
+                   f"Host: {there.authority}".encode(), CONTENT)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_nothing_is_lost_when_one_succeeds_the_other(succession, there, workers):
+    one = succession({"workers": workers})
+    pids = {one.pid}
+    load = clients(one.gateway, there)
+    with load.running() as wait:
+        for _ in range(3):
+            former = one.pid
+            pids.add(one.upgrade())
+            wait()
+            until(lambda: former not in one.members(), "the predecessor has ended", 20)
+    assert load.wrong == []
+    assert len(pids) == 4
+    assert one.members() == {one.pid}
+    assert one.gateway.admin_get("/readyz").status == 200
+
+
+@pytest.mark.parametrize("numbers", [(4, 1), (1, 4), (3, 2)])
+def test_the_successor_may_have_more_or_fewer_workers(succession, there, numbers):
+    first, second = numbers
+    one = succession({"workers": first})
+    load = clients(one.gateway, there)
+    with load.running() as wait:
+        one.gateway.write_config(one.gateway.config | {"workers": second})
+        former = one.pid
+        one.upgrade()
+        wait()
+        until(lambda: former not in one.members(), "the predecessor has ended", 20)
+        wait()
+        # Whose reload finds them all.
+        start = len(one.gateway.log())
+        os.kill(one.pid, signal.SIGHUP)
+        until(lambda: "configuration reloaded" in one.log_from(start), "reloaded")
+        wait()
+        one.upgrade()
+        wait()
+    assert load.wrong == []
+
+
+def test_addresses_chosen_by_the_system_stay(succession, there):
+    one = succession()
+    before = one.gateway.listeners
+    start = len(one.gateway.log())
+    one.upgrade()
+    text = one.log_from(start)
+    for name, (host, port) in before.items():
+        assert f"address={host}:{port} listener={name}" in text
+
+
+def test_listeners_come_and_go_with_the_configuration(succession, there):
+    one = succession()
+    gone, stays = one.gateway.proxy, one.gateway.admin
+    port = free_port()
+    one.gateway.write_config(one.gateway.config | {
+        "listeners": [{"name": "another", "address": f"127.0.0.1:{port}", "kind": "forward"}]})
+    one.upgrade()
+    url = f"GET http://{there.authority}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert ask(("127.0.0.1", port), url).status == 200
+    with pytest.raises(ConnectionRefusedError):
+        ask(gone, url)
+    assert ask(stays, "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+               ).status == 200
+
+
+def test_the_api_answers_when_the_successor_serves(succession, there):
+    one = succession()
+    wire = Wire(one.gateway.admin)
+    answer = wire.ask("POST /api/v1/upgrade HTTP/1.1\r\nHost: localhost\r\n"
+                      "Content-Type: application/json\r\nContent-Length: 0\r\n\r\n")
+    assert answer.status == 200
+    one.pid = answer.json()["pid"]
+    status = json.loads(one.gateway.admin_get("/api/v1/status").body)
+    assert status["pid"] == one.pid != one.group
+
+
+# Successors that fail.
+
+FAILURES = {
+    "ends at once": ("exit 3", "exit code 3"),
+    "is killed": ("kill -9 $$", "signal 9"),
+    "is another program": ("exec sleep 0", "exit code 0"),
+    "refuses the file": ("exec \"$PINFOLD\" run --config /nonexistent", "/nonexistent"),
+}
+
+
+@pytest.mark.parametrize("failure", [*FAILURES])
+def test_the_process_goes_on_if_its_successor(succession, there, failure):
+    one = succession({"workers": 2})
+    script, reason = FAILURES[failure]
+    load = clients(one.gateway, there)
+    with load.running() as wait:
+        one.script(script)
+        assert reason in one.fail()
+        wait()
+        one.script('exec "$PINFOLD" "$@"')
+        former = one.pid
+        one.upgrade()
+        wait()
+        until(lambda: former not in one.members(), "the predecessor has ended", 20)
+    assert load.wrong == []
+
+
+def test_a_configuration_that_is_refused_is_named(succession, there):
+    one = succession()
+    good = one.gateway.config_file.read_text()
+    one.gateway.write_config(one.gateway.config | {"workers": "many"})
+    assert "workers" in one.fail()
+    assert one.gateway.get(f"http://{there.authority}/").status == 200
+    one.gateway.config_file.write_text(good)
+    one.upgrade()
+
+
+def test_an_address_that_is_taken_is_named(succession, there):
+    one = succession()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        one.gateway.write_config(one.gateway.config | {
+            "listeners": [{"name": "proxy", "address": f"127.0.0.1:{port}", "kind": "forward"}]})
+        assert f"127.0.0.1:{port}" in one.fail()
+    assert one.gateway.get(f"http://{there.authority}/").status == 200
+
+
+@pytest.mark.parametrize("milliseconds", [0, 5, 10, 20, 30, 50, 80, 120, 200, 400])
+def test_a_successor_may_be_killed_at_any_moment(succession, there, milliseconds):
+    one = succession({"workers": 2})
+    load = clients(one.gateway, there)
+    # As long as a tunnel is open, the predecessor has not finished.
+    tunnel, answer = one.gateway.connect(there.authority)
+    assert answer.status == 200
+    with load.running() as wait:
+        start = one.begin()
+        until(lambda: "a successor is starting" in one.log_from(start), "it starts")
+        successor = until(lambda: one.members() - {one.pid}, "its process")
+        time.sleep(milliseconds / 1000)  # A moment, of which none is better than another.
+        for pid in successor:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(lambda: "this process goes on" in one.log_from(start)
+              or "this process serves again" in one.log_from(start),
+              lambda: f"it goes on:\n{one.log_from(start)}", 20)
+        until(lambda: one.gateway.get(f"http://{there.authority}/").status == 200, "it serves")
+        before = len(load.wrong)
+        wait()
+    # What the successor had accepted is lost with it, and only that.
+    assert len(load.wrong) == before
+    if "this process goes on" in one.log_from(start):
+        assert load.wrong == []
+    tunnel.close()
+
+
+def test_a_program_that_others_can_write_is_not_run(succession, there):
+    one = succession()
+    one.script('exec "$PINFOLD" "$@"')
+    script = one.program.with_name("script")
+    for mode, who in ((0o777, "everyone"), (0o757, "everyone")):
+        script.chmod(mode)
+        assert who in one.fail()
+    script.chmod(0o755)
+    one.program.parent.chmod(0o777)
+    assert "everyone" in one.fail()
+    one.program.parent.chmod(0o755)
+    one.program.unlink()
+    assert "No such file" in one.fail()
+    one.script('exec "$PINFOLD" "$@"')
+    one.upgrade()
+
+
+def test_what_is_in_progress_ends_by_itself(succession, there):
+    with serving(HTTPOrigin(lambda seen: reply(b"in the tunnel"))) as origin:
+        one = succession()
+        wire, answer = one.gateway.connect(origin.authority)
+        assert answer.status == 200
+        former = one.pid
+        one.upgrade()
+        # The tunnel is in the predecessor, new requests are in the successor.
+        assert one.gateway.get(f"http://{there.authority}/").status == 200
+        assert former in one.members()
+        assert wire.ask(f"GET / HTTP/1.1\r\nHost: {origin.authority}\r\n\r\n").body == b"in the tunnel"
+        wire.close()
+        until(lambda: former not in one.members(), "the predecessor has ended", 20)
+
+
+def test_a_tunnel_is_cut_when_the_grace_is_over(succession, there):
+    one = succession({"timeouts": {"grace": "1s"}})
+    wire, answer = one.gateway.connect(there.authority)
+    assert answer.status == 200
+    former = one.pid
+    one.upgrade()
+    with contextlib.suppress(ConnectionResetError):
+        assert wire.socket.recv(1) == b""
+    until(lambda: former not in one.members(), "the predecessor has ended", 20)
+
+
+def test_an_idle_connection_may_be_used_once_more(succession, there):
+    one = succession()
+    wire = one.gateway.wire()
+    request = f"GET http://{there.authority}/ HTTP/1.1\r\nHost: x\r\n\r\n"
+    assert wire.ask(request).status == 200
+    one.upgrade()
+    answer = wire.ask(request)
+    assert answer.status == 200
+    assert answer.get("Connection").lower() == "close"
+    assert wire.socket.recv(1) == b""
+
+
+def test_the_predecessor_serves_again_if_its_successor_dies(succession, there):
+    one = succession({"workers": 2})
+    wire, answer = one.gateway.connect(there.authority)
+    assert answer.status == 200
+    former = one.pid
+    start = len(one.gateway.log())
+    os.kill(one.upgrade(), signal.SIGKILL)
+    until(lambda: "this process serves again" in one.log_from(start), "it serves again")
+    one.pid = former
+    load = clients(one.gateway, there)
+    with load.running() as wait:
+        wait()
+        assert one.gateway.admin_get("/readyz").status == 200
+        # As if nothing had happened: another upgrade works.
+        one.upgrade()
+        wait()
+    assert load.wrong == []
+    wire.close()
+    until(lambda: one.members() == {one.pid}, "one is left", 20)
+
+
+def test_a_reload_waits_for_an_upgrade_that_fails(succession, there):
+    one = succession()
+    one.script("sleep 1; exit 1")
+    start = one.begin()
+    until(lambda: "a successor is starting" in one.log_from(start), "it starts")
+    os.kill(one.pid, signal.SIGHUP)
+    until(lambda: "configuration reloaded" in one.log_from(start), "it is reloaded", 20)
+    text = one.log_from(start)
+    assert text.index("this process goes on") < text.index("configuration reloaded")
+
+
+def test_sigterm_ends_a_successor_that_is_not_ready(succession, there):
+    one = succession()
+    one.script("exec sleep 60")
+    start = one.begin()
+    until(lambda: "a successor is starting" in one.log_from(start), "it starts")
+    os.kill(one.pid, signal.SIGTERM)
+    assert one.gateway.wait_exit() == 0
+    until(lambda: not one.members(), "none is left")
+
+
+def test_descriptors_do_not_add_up(succession, there):
+    one = succession({"workers": 2})
+    counts = []
+    for _ in range(6):
+        former = one.pid
+        one.upgrade()
+        until(lambda: former not in one.members(), "the predecessor has ended", 20)
+        until(lambda: "the predecessor has ended" in one.gateway.log(), "it knows")
+        counts.append(len(list(Path(f"/proc/{one.pid}/fd").iterdir())))
+    assert max(counts[2:]) <= counts[1] + 2

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -303,3 +304,70 @@ def test_descriptors_do_not_add_up(succession, there):
         until(lambda: "the predecessor has ended" in one.gateway.log(), "it knows")
         counts.append(len(list(Path(f"/proc/{one.pid}/fd").iterdir())))
     assert max(counts[2:]) <= counts[1] + 2
+
+
+CUMULATIVE = ("_total", "_count", "_sum", "_bucket")
+
+
+def test_counters_go_on_from_those_of_the_predecessor(succession, there):
+    one = succession({"workers": 2})
+    load = clients(one.gateway, there)
+    before: dict[str, float] = {}
+
+    def scrape() -> None:
+        nonlocal before
+        now = {name: value for name, value in one.gateway.metrics().items()
+               if name.startswith("pinfold_") and name.partition("{")[0].endswith(CUMULATIVE)}
+        fallen = {name: (value, now.get(name)) for name, value in before.items()
+                  if now.get(name, -1) < value}
+        assert not fallen
+        before = now
+
+    with load.running() as wait:
+        scrape()
+        for _ in range(3):
+            former = one.pid
+            one.upgrade()
+            wait()
+            # The last values come when the predecessor has ended.
+            until(lambda: former not in one.members(), "the predecessor has ended", 20)
+            start = len(one.gateway.log())
+            until(lambda: f"predecessor={former}" in one.gateway.log()[start:]
+                  or "the predecessor has ended" in one.gateway.log(), "it knows", 20)
+            scrape()
+            wait()
+            scrape()
+    assert load.wrong == []
+    until(lambda: one.gateway.metric("pinfold_http_requests_total", listener="proxy")
+          == load.served, lambda: f"all {load.served} are counted")
+
+
+@pytest.mark.parametrize("ending", ["upgrade", "SIGTERM"])
+def test_an_idle_tunnel_ends_sooner_than_one_in_use(succession, there, ending):
+    one = succession({"timeouts": {"grace": "20s", "tunnelGrace": "300ms"}})
+    idle, answer = one.gateway.connect(there.authority)
+    assert answer.status == 200
+    used, answer = one.gateway.connect(there.authority)
+    assert answer.status == 200
+    former = one.pid
+    if ending == "upgrade":
+        one.upgrade()
+    else:
+        os.kill(one.pid, signal.SIGTERM)
+    ended = threading.Event()
+
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            idle.socket.recv(1)
+        ended.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    request = f"GET / HTTP/1.1\r\nHost: {there.authority}\r\n\r\n"
+    while not ended.is_set():
+        assert used.ask(request).body == CONTENT
+    thread.join()
+    assert used.ask(request).body == CONTENT
+    assert former in one.members()
+    used.close()
+    until(lambda: former not in one.members(), "it has ended", 20)

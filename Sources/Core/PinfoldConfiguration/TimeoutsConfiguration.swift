@@ -20,6 +20,8 @@ package struct TimeoutsConfiguration: Sendable, Equatable {
     package var drainDelayMilliseconds: Int64 = 0
     /// How long exchanges in flight may then continue; 0 closes them immediately.
     package var graceMilliseconds: Int64 = 30_000
+    /// How long a tunnel or an upgraded connection may then be without traffic.
+    package var tunnelGraceMilliseconds: Int64 = 5_000
 
     /// Creates the defaults.
     package init() {}

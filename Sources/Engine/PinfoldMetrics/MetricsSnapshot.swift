@@ -14,6 +14,8 @@ public struct MetricsSnapshot: Sendable {
     public var notStored: [String]
     /// Metrics of the whole gateway.
     public var service: ServiceMetrics
+    /// The last values of a process that this one has succeeded; `nil` without one.
+    public var former: FormerCounters?
 
     /// A snapshot of these parts.
     public init(
@@ -37,6 +39,7 @@ public struct MetricsSnapshot: Sendable {
         writer.writeWorkerFamilies(self)
         writer.writeHosts(self)
         writer.writeService(service)
-        return writer.finish()
+        let own = writer.finish()
+        return former?.added(to: own) ?? own
     }
 }

@@ -89,9 +89,10 @@ package final class MessageSocket: Sendable {
             let received = receive_with_descriptors(
                 descriptor, &bytes, bytes.count, &descriptors, &count)
             switch received {
-            case -Int(EINTR): continue
+            // Told once if the other end was closed with messages unread; its own come after that.
+            case -Int(EINTR), -Int(ECONNRESET): continue
             case -Int(EAGAIN): return .nothing
-            case 0, -Int(ECONNRESET): return .end
+            case 0: return .end
             case ..<0: throw CallError("recvmsg", Int32(-received))
             default:
                 return .message(

@@ -67,6 +67,7 @@ struct DefaultsTests {
         #expect(timeouts.collapseMilliseconds == 5_000)
         #expect(timeouts.drainDelayMilliseconds == 0)
         #expect(timeouts.graceMilliseconds == 30_000)
+        #expect(timeouts.tunnelGraceMilliseconds == 5_000)
         #expect(snapshot.log.level == .info)
         #expect(snapshot.log.access == nil)
         #expect(snapshot.limits.headLimits.headBytes == 32_768)

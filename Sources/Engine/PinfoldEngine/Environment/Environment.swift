@@ -264,6 +264,12 @@ package final class Environment {
         pool?.limitsChanged(origins.all)
     }
 
+    /// The process is to end: tunnels that stay idle end sooner.
+    package func drainTunnels() {
+        let time = policy.configuration.timeouts.tunnelGraceMilliseconds
+        for relay in relays.values { relay.drain(idleMilliseconds: time) }
+    }
+
     /// Ends everything in progress. Client streams must be gone.
     package func closeConnections() {
         for relay in relays.values { relay.cut() }

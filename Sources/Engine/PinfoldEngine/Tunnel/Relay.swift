@@ -73,7 +73,7 @@ final class Relay {
     }
 
     private let environment: Environment
-    private let idleMilliseconds: Int64
+    private var idleMilliseconds: Int64
     private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ ending: Ending) -> Void
     /// The policy basis on which it was begun; `nil` if it lasts as long as both ends want.
     var basis: TunnelBasis?
@@ -125,6 +125,11 @@ final class Relay {
         Self.add(earlyFromClient, to: &toUpstream)
         Self.add(earlyFromUpstream, to: &toClient)
         environment.register(self)
+        if environment.isDraining {
+            idleMilliseconds = min(
+                idleMilliseconds,
+                environment.policy.configuration.timeouts.tunnelGraceMilliseconds)
+        }
         idleTime.note(at: environment.loop.now)
         environment.loop.setDeadline(
             clientEnd,
@@ -321,6 +326,16 @@ final class Relay {
     private func look(_ progress: inout SendProgress, _ sink: End) {
         let delivery = Sockets.delivery(sink.transport.descriptor)
         if let time = progress.look(delivery, at: environment.loop.now) { idleTime.note(at: time) }
+    }
+
+    /// The process is to end: being idle from now on ends the relay sooner.
+    func drain(idleMilliseconds: Int64) {
+        guard let client, idleMilliseconds < self.idleMilliseconds else { return }
+        self.idleMilliseconds = idleMilliseconds
+        idleTime.note(at: environment.loop.now)
+        environment.loop.setDeadline(
+            client, after: min(IdleTime.firstLook(of: idleMilliseconds), max(1, millisecondsOfProof))
+        )
     }
 
     /// Ends the relay if it would not be begun under a policy.

@@ -1,3 +1,4 @@
+import CLinux
 import Clocks
 import Logging
 import Supervision
@@ -16,6 +17,7 @@ extension GatewayProcess {
             let started = try Successor(
                 of: invocation, sockets: sockets.handed, now: Clock.monotonicMilliseconds())
             successor = started
+            sendCounters()
             logger.notice(
                 "upgrade: a successor is starting",
                 metadata: [
@@ -51,13 +53,35 @@ extension GatewayProcess {
             failed(failure)
             return false
         case .ready(let version):
-            let pid = successor.process.pid
-            service.handOver(to: pid)
-            logger.notice(
-                "upgrade: the successor serves, this process finishes",
-                metadata: ["pid": "\(pid)", "version": "\(version)"])
-            upgrades.end(.handedOver(pid: Int(pid), version: version))
+            successorVersion = version
+            successor.accept()
             return true
+        }
+    }
+
+    /// Called when the workers accept no more.
+    func handedOver() {
+        guard let successor else { return }
+        let pid = successor.process.pid
+        service.handOver(to: pid)
+        logger.notice(
+            "upgrade: the successor serves, this process finishes",
+            metadata: ["pid": "\(pid)", "version": "\(successorVersion)"])
+        sendCounters()
+        upgrades.end(.handedOver(pid: Int(pid), version: successorVersion))
+    }
+
+    /// Tells the successor what the counters are: its own begin there.
+    func sendCounters() {
+        guard let successor else { return }
+        do throws(MessageSocket.CallError) {
+            try successor.send(counters: published.metrics().exposition(.text))
+        } catch {
+            // If it has ended, that is found out elsewhere.
+            guard error.code != EPIPE else { return }
+            logger.warning(
+                "the successor's counters do not begin where these end",
+                metadata: ["error": "\(error)"])
         }
     }
 

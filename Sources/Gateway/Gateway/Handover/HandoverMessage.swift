@@ -6,15 +6,22 @@ import HTTPCore
 ///     successor                         predecessor
 ///         ◄── sockets (descriptors) ── at once
 ///         ◄── sockets, the last ──
-///         ── ready ──►                  stops accepting, and finishes
+///         ◄── counters ──
+///         ── ready ──►
+///         ◄── accept ──                 stops accepting, and finishes
 ///         ── failed ──►                 goes on as before
+///         ◄── counters ──               every second, and when all workers have ended
 ///         ◄── end of the connection ── when it has ended
 ///
 /// A member that one side does not know is ignored, so that a later version can say more.
 enum HandoverMessage: Equatable, Sendable {
     /// Listening sockets, each with its descriptor, in the same order.
     case sockets([HandedSocket], isLast: Bool)
-    /// The successor serves.
+    /// All counters, in the text format of `/metrics`, in a file whose descriptor comes along.
+    case counters
+    /// The successor is to accept, as the predecessor stops to.
+    case accept
+    /// The successor could serve, but accepts nothing yet.
     case ready(version: String)
     /// The successor gives up, and says why.
     case failed(String)
@@ -30,6 +37,10 @@ enum HandoverMessage: Equatable, Sendable {
                     ("message", .string("sockets")), ("isLast", .boolean(isLast)),
                     ("sockets", .array(sockets.map(\.json))),
                 ]
+            case .counters:
+                [("message", .string("counters"))]
+            case .accept:
+                [("message", .string("accept"))]
             case .ready(let version):
                 [("message", .string("ready")), ("version", .string(version))]
             case .failed(let reason):
@@ -51,6 +62,8 @@ enum HandoverMessage: Equatable, Sendable {
             let sockets = values.compactMap(HandedSocket.init)
             guard sockets.count == values.count else { return nil }
             self = .sockets(sockets, isLast: isLast)
+        case "counters": self = .counters
+        case "accept": self = .accept
         case "ready":
             guard case .string(let version)? = value["version"] else { return nil }
             self = .ready(version: version)

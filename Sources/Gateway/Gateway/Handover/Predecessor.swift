@@ -1,6 +1,8 @@
 import CLinux
+import Clocks
 import EventLoop
 import PinfoldConfiguration
+import PinfoldMetrics
 import Supervision
 
 /// The gateway that has started this process to be its successor, as this one sees it: it gives its
@@ -17,6 +19,11 @@ package final class Predecessor {
     private(set) var opened: [OpenedSocket] = []
     /// Those that the service manager had passed to it.
     package private(set) var passed = PassedDescriptors()
+
+    /// Its counters, since they were last asked for.
+    private var counters: FormerCounters?
+
+    private var isToAccept = false
 
     /// A listening socket with its descriptor, which is this process's to close.
     struct OpenedSocket {
@@ -111,8 +118,15 @@ package final class Predecessor {
         opened = []
     }
 
-    /// Tells it that this process serves: it stops accepting.
-    func ready(version: String) { send(.ready(version: version)) }
+    /// Tells it that this process could serve, and waits until it stops accepting. If it ends
+    /// instead, nobody else accepts.
+    func ready(version: String) {
+        send(.ready(version: version))
+        let end = Clock.monotonicMilliseconds() + Int64(Self.patienceMilliseconds)
+        while !isToAccept, Clock.monotonicMilliseconds() < end {
+            if receive(waitingAtMost: 100) { return }
+        }
+    }
 
     /// Tells it that this process gives up: it goes on.
     package func failed(_ reason: String) {
@@ -125,15 +139,24 @@ package final class Predecessor {
         try? channel.send(message.bytes)
     }
 
-    /// Whether it has ended.
-    func hasEnded() -> Bool {
+    /// Receives what it has sent meanwhile.
+    /// - Returns: whether it has ended.
+    func receive(waitingAtMost milliseconds: Int32 = 0) -> Bool {
         while true {
-            switch try? channel.receive() {
+            switch try? channel.receive(waitingAtMost: isToAccept ? 0 : milliseconds) {
             case .nothing: return false
-            case .message(_, let descriptors):
+            case .message(let bytes, let descriptors):
+                let message = HandoverMessage(bytes)
+                if message == .accept { isToAccept = true }
+                if message == .counters, let file = descriptors.first {
+                    counters = MessageFile.read(file).map { FormerCounters($0) } ?? counters
+                }
                 for descriptor in descriptors { Descriptors.close(descriptor) }
             case .end, nil: return true
             }
         }
     }
+
+    /// Its counters, if they have come since the last call.
+    func takeCounters() -> FormerCounters? { counters.take() }
 }

@@ -107,6 +107,8 @@ final class Successor {
         do throws(MessageSocket.CallError) {
             try send(sockets)
         } catch {
+            // One that has ended is found out when it is looked after.
+            guard error.code != EPIPE else { return }
             process.end()
             throw .call(error)
         }
@@ -124,10 +126,23 @@ final class Successor {
         } while !rest.isEmpty
     }
 
+    /// It is to accept.
+    func accept() {
+        // If it has ended, that is found out when it is looked after.
+        try? channel.send(HandoverMessage.accept.bytes)
+    }
+
+    /// Sends it what the counters are now, unless it does not take what it was sent before.
+    func send(counters: [UInt8]) throws(MessageSocket.CallError) {
+        try MessageFile.with(counters) { file throws(MessageSocket.CallError) in
+            try channel.send(HandoverMessage.counters.bytes, descriptors: [file])
+        }
+    }
+
     /// How far it has come.
     enum Progress {
         case starting
-        /// It serves; its version.
+        /// It could serve; its version.
         case ready(version: String)
         case failed(Failure)
     }
@@ -141,7 +156,7 @@ final class Successor {
                 switch HandoverMessage(bytes) {
                 case .ready(let version): return .ready(version: version)
                 case .failed(let text): reason = text
-                case .sockets, nil: break
+                case .sockets, .counters, .accept, nil: break
                 }
             case .end, nil:
                 // It ends, or has closed the connection for no reason.

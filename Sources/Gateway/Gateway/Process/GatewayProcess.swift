@@ -31,6 +31,7 @@ package final class GatewayProcess {
     private var predecessor: Predecessor?
     /// Who is being started to take over.
     var successor: Successor?
+    var successorVersion = ""
     /// Whether the configuration is to be read again if the upgrade under way fails.
     var reloadIsDue = false
     private let signals = SignalSet()
@@ -128,13 +129,13 @@ package final class GatewayProcess {
         }
         log(startWarnings)
         service.starting("waiting for the workers")
-        try startWorkers(policy, perWorker, shared)
+        try startWorkers(policy, predecessor == nil ? perWorker : [], shared)
         guard workersTurn(shared) else { stopAtOnce(hasFailed: true) }
+        takeOver(perWorker)
         announce(perWorker)
         watch(configuration)
         try service.startWatchdog(shared, mailboxes, logger)
         service.ready(listeners: configuration.listeners.count)
-        takeOver()
         control()
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
@@ -256,6 +257,7 @@ package final class GatewayProcess {
             reasons: Reason.tokens)
     }
 
+    /// - Parameter perWorker: the sockets that each accepts on at once; empty if all get them later.
     private func startWorkers(
         _ policy: PolicySnapshot, _ perWorker: [[ListenerSocket]], _ shared: SharedServices
     ) throws {
@@ -265,7 +267,8 @@ package final class GatewayProcess {
             metrics.append(WorkerMetrics(dimensions: dimensions))
         }
         published.start(shared, metrics)
-        for (index, sockets) in perWorker.enumerated() {
+        for index in 0..<workerCount {
+            let sockets = perWorker.isEmpty ? [] : perWorker[index]
             let (mailbox, counters) = (mailboxes[index], metrics[index])
             try running.start(name: "worker-\(index)") { [logger] in
                 do {
@@ -366,6 +369,8 @@ package final class GatewayProcess {
 
     /// How often the main thread looks whether a successor is ready.
     private static let handoverMilliseconds = 10
+    /// How often a successor is told what the counters are.
+    private static let countingMilliseconds: Int64 = 1000
 
     private func drain() {
         let delay = configuration.timeouts.drainDelayMilliseconds
@@ -406,16 +411,24 @@ package final class GatewayProcess {
 
     // MARK: Predecessor and successor
 
-    /// Everything serves: the predecessor stops accepting.
-    private func takeOver() {
+    /// Everything is there but the clients: from now on they come here, and no more to the
+    /// predecessor.
+    private func takeOver(_ perWorker: [[ListenerSocket]]) {
         guard let predecessor else { return }
         predecessor.closeUnused()
         predecessor.ready(version: published.version)
+        for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.listen(sockets)) }
         logger.notice("taken over", metadata: ["predecessor": "\(predecessor.pid)"])
+        checkPredecessor()
     }
 
     private func checkPredecessor() {
-        guard let predecessor, predecessor.hasEnded() else { return }
+        guard let predecessor else { return }
+        let hasEnded = predecessor.receive()
+        if let counters = predecessor.takeCounters() {
+            published.former.withLock { $0 = counters }
+        }
+        guard hasEnded else { return }
         logger.info("the predecessor has ended", metadata: ["predecessor": "\(predecessor.pid)"])
         self.predecessor = nil
     }
@@ -426,8 +439,18 @@ package final class GatewayProcess {
     private func finish() -> Bool {
         let grace = configuration.timeouts.graceMilliseconds
         for mailbox in mailboxes { mailbox.post(.handOver) }
+        let isStopped = wait(
+            atMost: Self.stopAtOnceMilliseconds, until: { shared?.accepting.isNone ?? true })
+        handedOver()
+        if isStopped { stopAtOnce() }
         var end: Ended?
+        var counted = Clock.monotonicMilliseconds()
         let interrupted = wait(atMost: grace, until: {
+            let now = Clock.monotonicMilliseconds()
+            if now - counted >= Self.countingMilliseconds {
+                counted = now
+                sendCounters()
+            }
             end = successorEnd()
             return end != nil || hasEnded() || hasDrained
         })
@@ -442,6 +465,7 @@ package final class GatewayProcess {
         }
         sockets.close()
         stop()
+        sendCounters()
         return true
     }
 

@@ -43,6 +43,8 @@ final class PublishedState: Sendable {
     let reload = Locked(Reload())
     /// The issuer of certificates for intercepted tunnels, or `nil` if there is none.
     let issuer = Locked<CertificateIssuer?>(nil)
+    /// The last counters of the process that this one has succeeded; `nil` without one.
+    let former = Locked<FormerCounters?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
     private let startedProcess = ProcessReader()
     let version: String
@@ -94,13 +96,15 @@ final class PublishedState: Sendable {
     func metrics() -> MetricsSnapshot {
         let services = services.withLock { $0 }
         let reload = reload.withLock { $0 }
-        return MetricsSnapshot(
+        var snapshot = MetricsSnapshot(
             workers: services?.workers ?? [],
             listeners: services?.shared.labels.listenerSnapshot ?? LabelTable(),
             hosts: services?.shared.labels.snapshot ?? LabelTable(),
             pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
             reasons: Reason.tokens, notStored: NotStoredReason.allCases.map { "\($0.token)" },
             service: serviceMetrics(services?.shared, reload))
+        snapshot.former = former.withLock { $0 }
+        return snapshot
     }
 
     /// What pinsets have matched since the start, by their names.

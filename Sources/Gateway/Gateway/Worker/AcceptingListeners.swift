@@ -10,6 +10,9 @@ final class AcceptingListeners: Sendable {
 
     private let table = Locked<[Key: Int]>([:])
 
+    /// Whether none accepts on any worker.
+    var isNone: Bool { counts.isEmpty }
+
     var counts: [Key: Int] { table.withLock { $0 } }
 
     func began(_ key: Key) { table.withLock { $0[key, default: 0] += 1 } }

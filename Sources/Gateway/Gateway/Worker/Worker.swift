@@ -84,6 +84,7 @@ final class Worker {
             (loop.handler(for: token) as? any AdmittedConnection)?.certificateIssued(result)
         case .drain: drain()
         case .handOver: handOver()
+        case .listen(let sockets): listen(sockets)
         case .resume(let sockets): resume(sockets)
         case .stop: loop.stop()
         }
@@ -300,6 +301,7 @@ final class Worker {
     func beginDraining() -> Bool {
         guard !isDraining else { return false }
         environment.isDraining = true
+        environment.drainTunnels()
         turnPendingAway()
         for probe in probes { probe.stop() }
         probes = []

@@ -28,6 +28,8 @@ package enum WorkerMessage: Sendable {
     /// The same, because a successor accepts on the same sockets: the administration stops as well,
     /// and idle clients may still send a request.
     case handOver
+    /// Accept on these sockets.
+    case listen([ListenerSocket])
     /// The successor is gone: accept again, on these sockets.
     case resume([ListenerSocket])
     /// End now.

@@ -98,6 +98,7 @@ extension TimeoutsConfiguration {
             .milliseconds("collapse", \.collapseMilliseconds, in: 0...day),
             .milliseconds("drainDelay", \.drainDelayMilliseconds, in: 0...day),
             .milliseconds("grace", \.graceMilliseconds, in: 0...day),
+            .milliseconds("tunnelGrace", \.tunnelGraceMilliseconds, in: 0...day),
         ])
     }
 }

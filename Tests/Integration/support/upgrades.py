@@ -94,7 +94,7 @@ class Succession:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGTERM)
         try:
-            until(lambda: not self.members(), "all have ended", 15)
+            until(lambda: not self.members(), lambda: f"all have ended: {self.members()}, {self.pid}\n" + self.gateway.log()[-3000:], 15)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.group, signal.SIGKILL)

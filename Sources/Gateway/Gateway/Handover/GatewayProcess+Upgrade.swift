@@ -85,8 +85,8 @@ extension GatewayProcess {
         }
     }
 
-    /// How the successor has ended; `nil` while it runs.
-    func successorEnd() -> Ended? { successor?.hasEnded() }
+    /// How the successor has failed; `nil` while it runs, and if it was told to end.
+    func successorFailure() -> Ended? { successor?.hasFailed() }
 
     /// Serves again, because the successor is gone.
     func resume(after end: Ended) throws {

@@ -12,6 +12,7 @@ import HTTPCore
 ///         ── failed ──►                 goes on as before
 ///         ◄── counters ──               every second, and when all workers have ended
 ///         ◄── end of the connection ── when it has ended
+///         ── leaving ──►                does not serve again, though the successor ends
 ///
 /// A member that one side does not know is ignored, so that a later version can say more.
 enum HandoverMessage: Equatable, Sendable {
@@ -23,6 +24,8 @@ enum HandoverMessage: Equatable, Sendable {
     case accept
     /// The successor could serve, but accepts nothing yet.
     case ready(version: String)
+    /// The successor was told to end.
+    case leaving
     /// The successor gives up, and says why.
     case failed(String)
 
@@ -41,6 +44,8 @@ enum HandoverMessage: Equatable, Sendable {
                 [("message", .string("counters"))]
             case .accept:
                 [("message", .string("accept"))]
+            case .leaving:
+                [("message", .string("leaving"))]
             case .ready(let version):
                 [("message", .string("ready")), ("version", .string(version))]
             case .failed(let reason):
@@ -64,6 +69,7 @@ enum HandoverMessage: Equatable, Sendable {
             self = .sockets(sockets, isLast: isLast)
         case "counters": self = .counters
         case "accept": self = .accept
+        case "leaving": self = .leaving
         case "ready":
             guard case .string(let version)? = value["version"] else { return nil }
             self = .ready(version: version)

@@ -128,6 +128,9 @@ package final class Predecessor {
         }
     }
 
+    /// Tells it that this process was told to end: it need not take its place.
+    func leave() { send(.leaving) }
+
     /// Tells it that this process gives up: it goes on.
     package func failed(_ reason: String) {
         // What does not fit into a message is in the log.

@@ -156,7 +156,7 @@ final class Successor {
                 switch HandoverMessage(bytes) {
                 case .ready(let version): return .ready(version: version)
                 case .failed(let text): reason = text
-                case .sockets, .counters, .accept, nil: break
+                case .sockets, .counters, .accept, .leaving, nil: break
                 }
             case .end, nil:
                 // It ends, or has closed the connection for no reason.
@@ -182,6 +182,15 @@ final class Successor {
 
     private var closedAt: Int64?
 
-    /// Whether it has ended after it was ready.
-    func hasEnded() -> ChildProcess.Ended? { process.check() }
+    /// How it has ended after it was ready, unless it was told to; `nil` while it runs.
+    func hasFailed() -> ChildProcess.Ended? {
+        while case .message(let bytes, let descriptors)? = try? channel.receive() {
+            for descriptor in descriptors { close(descriptor) }
+            if HandoverMessage(bytes) == .leaving { isLeaving = true }
+        }
+        let ended = process.check()
+        return isLeaving || ended == .exited(0) ? nil : ended
+    }
+
+    private var isLeaving = false
 }

@@ -382,6 +382,7 @@ package final class GatewayProcess {
             $0.draining = StatusReport.Draining(
                 since: now, closesListeners: now + delay, ends: now + delay + grace)
         }
+        predecessor?.leave()
         reloads.close()
         upgrades.close()
         // Load balancers poll /readyz now and then: until they have, connections are still
@@ -451,7 +452,7 @@ package final class GatewayProcess {
                 counted = now
                 sendCounters()
             }
-            end = successorEnd()
+            end = successorFailure()
             return end != nil || hasEnded() || hasDrained
         })
         if interrupted { stopAtOnce() }

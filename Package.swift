@@ -108,6 +108,10 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "PinfoldConfiguration",
         "Documents", "JSONSchema", "Clocks", "Files", "Supervision", "EventLoop", "PinfoldTLS",
     ],
+    "Gateway/Gateway/Handover": [
+        "CLinux", "HTTPCore", "PinfoldConfiguration", "Clocks", "Locking", "Supervision",
+        "EventLoop", "PinfoldMetrics", "PinfoldEngine", "Logging",
+    ],
     "Gateway/Gateway/Process": [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
         "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Supervision", "PasswordChecks",

@@ -62,6 +62,8 @@ final class ListenerSockets {
         self.predecessor = predecessor
     }
 
+    deinit { close() }
+
     /// All sockets, for a successor; the descriptors remain ours.
     var handed: [(socket: HandedSocket, descriptor: Int32)] {
         bound.flatMap { bound in

@@ -90,6 +90,7 @@ package final class GatewayProcess {
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
         let perWorker = try sockets.open(configuration)
+        defer { sockets.removeFile() }
         labels.activate(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
         let shared = try makeServices(policy, notifying: mailboxes[0])
@@ -252,18 +253,18 @@ package final class GatewayProcess {
 
     /// The first worker has a socket of each listener.
     private func publishListeners(_ perWorker: [[ListenerSocket]], to shared: SharedServices) {
-        let own = OwnListeners(perWorker[0].map(\.endpoint))
+        let own = OwnListeners(perWorker[0].filter { $0.path == nil }.map(\.endpoint))
         shared.engine.ownListeners.withLock { $0 = own }
     }
 
     /// Logs the listeners that have not been logged yet.
     func announce(_ perWorker: [[ListenerSocket]]) {
         let former = announced
-        announced = Set(perWorker[0].map { "\($0.name) \($0.endpoint)" })
-        for socket in perWorker[0] where !former.contains("\(socket.name) \(socket.endpoint)") {
+        announced = Set(perWorker[0].map { "\($0.name) \($0.address)" })
+        for socket in perWorker[0] where !former.contains("\(socket.name) \(socket.address)") {
             logger.info(
                 "listening",
-                metadata: ["listener": "\(socket.name)", "address": "\(socket.endpoint)"])
+                metadata: ["listener": "\(socket.name)", "address": "\(socket.address)"])
         }
     }
 
@@ -387,6 +388,7 @@ package final class GatewayProcess {
         } else {
             running.join()
         }
+        sockets.removeFile()
         shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
         shared?.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
         operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)

@@ -6,12 +6,25 @@ import PinfoldEngine
 
 /// Why a listening socket could not be opened.
 package struct ListenError: Error, CustomStringConvertible {
+    /// What the system, or the file system, says.
+    package enum Cause: Equatable, CustomStringConvertible {
+        case network(Errno)
+        case unix(UnixSocketError)
+
+        package var description: String {
+            switch self {
+            case .network(let error): "\(error)"
+            case .unix(let error): "\(error)"
+            }
+        }
+    }
+
     package let listener: String
-    package let endpoint: Endpoint
-    package let error: Errno
+    package let address: ListenAddress
+    package let cause: Cause
 
     package var description: String {
-        "cannot listen on \(endpoint) for listener \(listener): \(error)"
+        "cannot listen on \(address) for listener \(listener): \(cause)"
     }
 }
 
@@ -25,6 +38,14 @@ final class ListenerSockets {
     private let routes: RouteLabels
     /// What was configured and what it is bound to; a port of 0 keeps the port it got.
     private var bound: [Bound] = []
+
+    /// The administration's Unix socket; `nil` if it has none.
+    private var file: BoundFile?
+
+    private struct BoundFile {
+        var socket: UnixSocketPath
+        var identity: UnixSockets.Identity
+    }
 
     private struct Bound {
         var name: String
@@ -48,6 +69,7 @@ final class ListenerSockets {
         var perWorker = [[ListenerSocket]](repeating: [], count: workers)
         var now: [Bound] = []
         var opened: [Int32] = []
+        var file: BoundFile?
         let labels = routes.listenerIndexes(configuration.listeners.map(\.name))
         do throws(ListenError) {
             for (listener, label) in zip(configuration.listeners, labels) {
@@ -56,17 +78,64 @@ final class ListenerSockets {
                     label: label, descriptor: -1)
                 try open(socket, on: workers, &perWorker, &now, &opened)
             }
-            let admin = ListenerSocket(
-                name: Self.adminName, endpoint: configuration.admin.address, role: .admin,
-                label: .other, descriptor: -1)
-            try open(admin, on: 1, &perWorker, &now, &opened)
+            var admin = ListenerSocket(
+                name: Self.adminName, endpoint: .unnamed, role: .admin, label: .other,
+                descriptor: -1)
+            switch configuration.admin.address {
+            case .network(let endpoint):
+                admin.endpoint = endpoint
+                try open(admin, on: 1, &perWorker, &now, &opened)
+            case .unix(let socket):
+                admin.path = socket.path
+                // The last one: nothing can fail after it.
+                (admin.descriptor, file) = try open(socket)
+                perWorker[0].append(admin)
+            }
         } catch {
             for descriptor in opened { Descriptors.close(descriptor) }
             throw error
         }
         bound = now
+        if let former = self.file, former.socket.path != file?.socket.path { remove(former) }
+        self.file = file
         return perWorker
     }
+
+    // MARK: The Unix socket
+
+    /// Opens the administration's Unix socket, unless it is open.
+    private func open(
+        _ socket: UnixSocketPath
+    ) throws(ListenError) -> (descriptor: Int32, file: BoundFile) {
+        if var known = file, known.socket.path == socket.path {
+            if known.socket.mode != socket.mode {
+                UnixSockets.setMode(socket.mode, of: socket.path, ifStill: known.identity)
+                known.socket.mode = socket.mode
+            }
+            return (-1, known)
+        }
+        do throws(UnixSocketError) {
+            let (descriptor, identity) = try UnixSockets.listen(at: socket)
+            return (descriptor, BoundFile(socket: socket, identity: identity))
+        } catch {
+            throw ListenError(
+                listener: Self.adminName, address: .unix(socket), cause: .unix(error))
+        }
+    }
+
+    /// Removes the file of the Unix socket at the end, unless a successor has taken its path.
+    func removeFile() {
+        if let file = file.take() { remove(file) }
+    }
+
+    /// Leaves the file of the Unix socket to a successor, which has got the socket itself.
+    func leaveFile() { file = nil }
+
+    private func remove(_ file: BoundFile) {
+        UnixSockets.remove(file.socket.path, ifStill: file.identity)
+    }
+
+    // MARK: Addresses of the network
 
     private static func role(_ listener: ListenerConfiguration) -> Ingress.Role {
         switch listener.kind {
@@ -106,7 +175,8 @@ final class ListenerSockets {
                 perWorker[worker].append(socket)
             }
         } catch {
-            throw ListenError(listener: socket.name, endpoint: asked, error: error)
+            throw ListenError(
+                listener: socket.name, address: .network(asked), cause: .network(error))
         }
         now.append(
             Bound(

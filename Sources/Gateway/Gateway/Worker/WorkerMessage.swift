@@ -33,9 +33,14 @@ package struct ListenerSocket: Sendable {
     /// The index of its name (`RouteLabels`).
     package var label: LabelIndex
     package var descriptor: Int32
+    /// The path of a Unix socket, which has no endpoint; `nil` for most.
+    package var path: String?
 }
 
 extension ListenerSocket {
     /// Whether it belongs to the administration, which may share its name with a listener.
     var isAdmin: Bool { role == .admin }
+
+    /// Where it listens, as logs name it.
+    var address: String { path.map { UnixSocketPath.scheme + $0 } ?? "\(endpoint)" }
 }

@@ -150,13 +150,15 @@ extension SnapshotReader {
     /// Reads the listeners and checks that names and addresses are unique.
     ///
     /// - Parameters:
-    ///   - admin: The administrative address.
+    ///   - admin: The administrative address; `nil` if it is a Unix socket.
     ///   - adminField: The section that contains the administrative address.
     func listeners(
-        _ field: Field?, hasExplicitClients: Bool, admin: Endpoint, adminField: Field?
+        _ field: Field?, hasExplicitClients: Bool, admin: Endpoint?, adminField: Field?
     ) -> [ListenerConfiguration] {
         guard let elements = field?.list(of: "listeners") else {
-            if admin == Self.defaultListener.address, let node = adminField?.node["address"] {
+            if let admin, admin == Self.defaultListener.address,
+                let node = adminField?.node["address"]
+            {
                 validation.report(
                     node.origin, "admin.address", "\(admin) is used by the default listener",
                     expected: "a different address, or listeners that do not use it")
@@ -170,7 +172,7 @@ extension SnapshotReader {
             return []
         }
         var names = Set<String>()
-        var addresses: Set<Endpoint> = admin.port == 0 ? [] : [admin]
+        var addresses = Set([admin].compactMap { $0 }.filter { $0.port != 0 })
         var unnamed: [String: Int] = [:]
         let table = ListenerConfiguration.table(hasExplicitClients: hasExplicitClients)
         return elements.compactMap { element in

@@ -20,7 +20,7 @@ struct SnapshotReader {
         let pinsets = pinsets(top?[.pinsets])
         let admin = admin(top?[.admin])
         let listeners = listeners(
-            top?[.listeners], hasExplicitClients: hasClients, admin: admin.address,
+            top?[.listeners], hasExplicitClients: hasClients, admin: admin.address.endpoint,
             adminField: top?[.admin])
         let hosts = hosts(top?[.hosts], pinsets: pinsets, over: defaultTLS)
         let interception = interception(top?[.interception], hosts, in: top?[.hosts])

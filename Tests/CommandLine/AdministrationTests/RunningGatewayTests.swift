@@ -29,6 +29,16 @@ struct RunningGatewayTests {
 
     @Test(
         arguments: [
+            ("127.0.0.1:9090", "127.0.0.1"), ("https://[::1]:1", "::1"),
+            ("https://gw.test", "gw.test"),
+            ("http://gw.test:90", "gw.test"), ("unix:/a", nil),
+        ] as [(String, String?)])
+    func `the host is the one that certificates are shown to`(text: String, host: String?) {
+        #expect(RunningGateway.Target(text)?.host == host)
+    }
+
+    @Test(
+        arguments: [
             (0, "0 s"), (59, "59 s"), (60, "1 min 0 s"), (3_599, "59 min 59 s"),
             (3_600, "1 h 0 min"),
             (86_399, "23 h 59 min"), (86_400, "1 d 0 h"), (1_000_000, "11 d 13 h"),

@@ -73,7 +73,7 @@ struct AdminAPITests {
         #expect(response.fields.contains(AdminSite.noStore))
         if status != 200 {
             #expect(try value(response)["status"] == .number(DocumentNumber(status)))
-            #expect(try complaint(about: response.body, by: AdminProblem.shape.schema) == nil)
+            #expect(try complaint(about: response.body, by: AdminError.shape.schema) == nil)
         }
     }
 

@@ -85,9 +85,9 @@ struct AdministrationOptions: ParsableArguments {
             tokenFile == nil ? try? Self.token(in: path) : try Self.token(in: path)
         }
         return RunningGateway(
-            target: target, token: token, timeout: .milliseconds(Int64(timeout * 1000)),
+            target: target, token: token, timeout: Int64(timeout * 1000),
             policy: try policy(presented: admin == nil ? location.certificates : []),
-            certificate: try certificate())
+            certificate: try certificate(for: target))
     }
 
     private static func target(_ location: AdminLocation) throws -> RunningGateway.Target {
@@ -136,10 +136,10 @@ struct AdministrationOptions: ParsableArguments {
         return policy
     }
 
-    private func certificate() throws -> ClientCertificate? {
-        guard let cert else { return nil }
+    private func certificate(for target: RunningGateway.Target) throws -> ClientCertificate? {
+        guard let cert, let host = target.host else { return nil }
         return try ClientCertificate(
             certificates: CommandFiles.read(cert), key: CommandFiles.read(key ?? cert),
-            hosts: ["**"])
+            hosts: [host])
     }
 }

@@ -24,7 +24,7 @@ struct Reload: ParsableCommand {
         }
         let value = answer.value
         switch answer.status {
-        case 200:
+        case 200 where value?["generation"] != nil:
             for warning in value?.texts("warnings") ?? [] { writeWarning(warning) }
             for section in value?.words("needRestart") ?? [] {
                 writeWarning("\(section): the change takes effect only after a restart")

@@ -1,4 +1,5 @@
 import CLinux
+import Clocks
 import Documents
 import EventLoop
 import HTTPCore
@@ -38,6 +39,16 @@ struct RunningGateway: Sendable {
             else { return nil }
             self = .url("http://" + text)
         }
+
+        /// The host that it is asked for, without brackets; `nil` for a Unix socket.
+        var host: String? {
+            guard case .url(let url) = self else { return nil }
+            let authority = url.drop { $0 != "/" }.dropFirst(2)
+            guard authority.first != "[" else {
+                return String(authority.dropFirst().prefix { $0 != "]" })
+            }
+            return String(authority.prefix { $0 != ":" })
+        }
     }
 
     /// An answer of the gateway.
@@ -51,7 +62,8 @@ struct RunningGateway: Sendable {
 
     var target: Target
     var token: String?
-    var timeout: Duration
+    /// How long an answer is waited for, in milliseconds.
+    var timeout: Int64
     var policy: SecurityPolicy
     var certificate: ClientCertificate?
 
@@ -84,8 +96,8 @@ struct RunningGateway: Sendable {
     private func ask(_ method: HTTPRequest.Method, url: String) throws -> Answer {
         var configuration = SessionConfiguration()
         configuration.securityPolicy = policy
-        configuration.requestTimeout = timeout
-        configuration.connectTimeout = min(.seconds(10), timeout)
+        configuration.requestTimeout = .milliseconds(timeout)
+        configuration.connectTimeout = .milliseconds(min(10_000, timeout))
         configuration.redirects = .none
         configuration.proxies = .direct
         configuration.cookies = nil
@@ -115,7 +127,7 @@ struct RunningGateway: Sendable {
 /// One request over a Unix socket, which the client library does not speak.
 struct UnixRequest {
     /// Why there is no answer.
-    enum Failure: Error, CustomStringConvertible {
+    enum UnixRequestError: Error, CustomStringConvertible {
         case notConnected(UnixSocketError)
         case system(Errno)
         case timedOut
@@ -137,12 +149,13 @@ struct UnixRequest {
     var method: String
     var target: String
     var token: String?
-    var timeout: Duration
+    /// How long an answer is waited for, in milliseconds.
+    var timeout: Int64
 
     /// The most bytes that an answer may have.
     private static let maximumBytes = 16 << 20
 
-    func answer() throws(Failure) -> RunningGateway.Answer {
+    func answer() throws(UnixRequestError) -> RunningGateway.Answer {
         let descriptor: Int32
         do throws(UnixSocketError) {
             descriptor = try UnixSockets.connect(to: path)
@@ -150,7 +163,7 @@ struct UnixRequest {
             throw .notConnected(error)
         }
         defer { Descriptors.close(descriptor) }
-        let end = ContinuousClock.now + timeout
+        let end = Clock.monotonicMilliseconds() + timeout
         try send(descriptor, until: end)
         var received: [UInt8] = []
         while case let more = try receive(descriptor, until: end), !more.isEmpty {
@@ -172,8 +185,8 @@ struct UnixRequest {
     }
 
     private func send(
-        _ descriptor: Int32, until end: ContinuousClock.Instant
-    ) throws(Failure) {
+        _ descriptor: Int32, until end: Int64
+    ) throws(UnixRequestError) {
         var rest = Array(head.utf8)[...]
         while !rest.isEmpty {
             try wait(for: POLLOUT, descriptor, until: end)
@@ -193,8 +206,8 @@ struct UnixRequest {
 
     /// What there is; nothing at the end.
     private func receive(
-        _ descriptor: Int32, until end: ContinuousClock.Instant
-    ) throws(Failure) -> [UInt8] {
+        _ descriptor: Int32, until end: Int64
+    ) throws(UnixRequestError) -> [UInt8] {
         while true {
             try wait(for: POLLIN, descriptor, until: end)
             var code: Int32 = 0
@@ -210,11 +223,10 @@ struct UnixRequest {
     }
 
     private func wait(
-        for event: Int32, _ descriptor: Int32, until end: ContinuousClock.Instant
-    ) throws(Failure) {
+        for event: Int32, _ descriptor: Int32, until end: Int64
+    ) throws(UnixRequestError) {
         while true {
-            let left = (end - .now).components
-            let milliseconds = left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000
+            let milliseconds = end - Clock.monotonicMilliseconds()
             guard milliseconds > 0 else { throw .timedOut }
             var state = pollfd(fd: descriptor, events: Int16(event), revents: 0)
             let count = poll(&state, 1, Int32(clamping: milliseconds))
@@ -226,7 +238,7 @@ struct UnixRequest {
 
     private static func answer(
         in received: [UInt8]
-    ) throws(Failure) -> RunningGateway.Answer {
+    ) throws(UnixRequestError) -> RunningGateway.Answer {
         guard !received.isEmpty else { throw .invalid("the connection was closed without one") }
         var parser = ResponseHeadParser()
         var head = ResponseHead()

@@ -51,8 +51,8 @@ enum StatusText {
             lines.append(
                 row(
                     "draining",
-                    "since \(word(draining, "since")), until \(word(draining, "ends")) at the latest"
-                ))
+                    "since \(word(draining, "since")), until \(word(draining, "ends")) at the "
+                        + "latest"))
         }
         return lines.map { $0 + "\n" }.joined()
     }

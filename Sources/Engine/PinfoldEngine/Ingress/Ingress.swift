@@ -45,7 +45,8 @@ package final class Ingress {
     package let label: LabelIndex
     /// The address that clients connect to.
     package let endpoint: Endpoint
-    /// The path of the Unix socket that clients connect to, in place of the address; `nil` for most.
+    /// The path of the Unix socket that clients connect to, in place of the address; `nil` for
+    /// most.
     package let path: String?
     /// The process of the one client whose requests these are, on a Unix socket.
     package let process: PeerProcess?

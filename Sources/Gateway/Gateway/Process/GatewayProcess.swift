@@ -290,11 +290,13 @@ package final class GatewayProcess {
             reload.generation = policy.generation
             reload.listeners = listeners
             reload.entries = configuration.hosts.entries.count
-            // The store stays where it was until a restart.
-            if reload.cachePath.isEmpty { reload.cachePath = configuration.cache.path }
+            // The store stays what it was until a restart.
+            if reload.cachePath.isEmpty {
+                reload.cachePath = configuration.cache.path
+                reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
+                reload.diskLimit = UInt64(configuration.cache.diskBytes)
+            }
             reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))
-            reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
-            reload.diskLimit = UInt64(configuration.cache.diskBytes)
             reload.hosts = hosts
             reload.ownCertificates = OwnCertificate.all(of: configuration)
             reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }

@@ -27,7 +27,8 @@ extension AdminConfiguration {
                 "tokenFile", \.token, byDefault: "none", reading: { $0.adminToken($1) },
                 text: { $0.map { YAMLText.quoted($0.path) } }),
             ConfigurationKey(
-                "metrics", byDefault: "open on loopback, else token",
+                "metrics",
+                byDefault: "open on loopback, on a Unix socket and with clientRoots, else token",
                 read: { _, field, admin in
                     let byDefault: Metrics = admin.admitsOnlyKnown ? .open : .token
                     admin.metrics = field?.choice() ?? byDefault

@@ -122,7 +122,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "CommandLine/pinfold": [
         "CLinux", "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents",
         "Transformation", "JSONSchema", "Clocks", "Locking", "Files", "Supervision",
-        "PasswordChecks", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
+        "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
         "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],
 ]
@@ -232,7 +232,10 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "PinfoldConfiguration", "Clocks",
         "EventLoop", "PinfoldTLS", "Gateway",
     ],
-    "Gateway/AdminTests": ["HTTPCore", "ContentCoding", "Locking", "PinfoldMetrics", "Gateway"],
+    "Gateway/AdminTests": [
+        "HTTPCore", "ContentCoding", "Documents", "JSONSchema", "Locking", "PinfoldMetrics",
+        "Gateway",
+    ],
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
         "PinfoldConfiguration", "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore",
@@ -242,6 +245,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",
     ],
     "CommandLine/TrustCheckTests": ["HTTPCore", "pinfold"],
+    "CommandLine/AdministrationTests": ["Documents", "pinfold"],
 ]
 
 /// Of the imports, what other packages provide.

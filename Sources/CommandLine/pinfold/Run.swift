@@ -53,7 +53,7 @@ struct Run: ParsableCommand {
         } catch {
             writeError("\(error)")
             predecessor?.failed("\(error)")
-            let code = (error as? ListenError)?.error.code
+            let code = (error as? ListenError)?.code
             manager?.send(
                 [.status("not started: \(error)")] + (code.map { [.failed(errno: $0)] } ?? []))
             throw ExitCode(1)

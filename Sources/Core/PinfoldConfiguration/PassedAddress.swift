@@ -39,8 +39,10 @@ extension ConfigurationSnapshot {
 
 extension AdminConfiguration {
     /// All addresses that it listens on, as far as they are known.
-    package var endpoints: [Endpoint] { passed?.endpoints ?? [address] }
-    /// Whether only this machine reaches it.
+    package var endpoints: [Endpoint] {
+        passed?.endpoints ?? [address.endpoint].compactMap { $0 }
+    }
+    /// Whether only this machine reaches it, as it does a Unix socket.
     package var isLoopback: Bool { endpoints.allSatisfy { $0.address.scope == .loopback } }
     /// The address as written in the configuration.
     package var addressText: String { passed?.text ?? address.description }

@@ -163,6 +163,8 @@ public enum Sockets {
             }
         }
         guard var peer = address.endpoint else {
+            // The clients of a Unix socket have no address.
+            if Int32(address.storage.ss_family) == AF_UNIX { return .connection(fd, .unnamed) }
             Descriptors.close(fd)
             return .gone
         }

@@ -162,8 +162,8 @@ struct ListenerTests {
         #expect(
             errors(of: "admin: { address: '0.0.0.0:9090' }") == [
                 "gateway.yaml:1: admin.address: 0.0.0.0:9090 is not a loopback address and "
-                    + "admin.tokenFile is missing; expected admin.tokenFile, "
-                    + "admin.metrics: open, or a loopback address"
+                    + "admin.tokenFile is missing; expected admin.tokenFile, admin.tls with "
+                    + "clientRoots, admin.metrics: open, or a loopback address"
             ])
         try withTemporaryFolder { folder in
             try write(" s3cret.~\n", to: "admin.token", in: folder)

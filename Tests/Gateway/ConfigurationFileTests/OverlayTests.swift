@@ -110,7 +110,7 @@ struct OverlayTests {
                 $0.workers = "3"
             }
             let snapshot = try load(text, overlay: options, environment: environment)
-            #expect(snapshot.admin.address.port == 2)
+            #expect(snapshot.admin.address.endpoint?.port == 2)
             #expect(
                 snapshot.access.allow.networks.map(\.description) == ["10.0.0.0/8", "127.0.0.0/8"])
             #expect(snapshot.access.allow.patterns.map(\.description) == ["localhost"])

@@ -3,6 +3,7 @@ import EngineTestSupport
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -12,7 +13,7 @@ import Testing
 private let host = "127.77.3.4"
 
 /// What a reload configures: names and ports, the administration's last.
-private func configuration(
+private func configured(
     _ listeners: [(String, UInt16)], admin: UInt16 = 0
 ) throws -> ConfigurationSnapshot {
     let address = IPAddress(host)
@@ -22,7 +23,8 @@ private func configuration(
             name: name, address: Endpoint(address: try #require(address), port: port),
             kind: .forward)
     }
-    configuration.admin.address = Endpoint(address: try #require(address), port: admin)
+    configuration.admin.address = .network(
+        Endpoint(address: try #require(address), port: admin))
     return configuration
 }
 
@@ -67,7 +69,7 @@ extension [ListenerSocket] {
 @Suite("The sockets of listeners", .serialized) struct ListenerSocketsTests {
     @Test func `every worker gets a socket on the same port`() throws {
         let opened = Opened(workers: 3)
-        let perWorker = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
+        let perWorker = try opened.open(try configured([("proxy", 0), ("other", 0)]))
         #expect(perWorker.count == 3)
         for name in ["proxy", "other"] {
             let sockets = try perWorker.map { try #require($0[name]) }
@@ -84,7 +86,7 @@ extension [ListenerSocket] {
 
     @Test func `the administration is the first worker's alone`() throws {
         let opened = Opened(workers: 3)
-        let perWorker = try opened.open(try configuration([("proxy", 0)]))
+        let perWorker = try opened.open(try configured([("proxy", 0)]))
         #expect(perWorker.map { $0["admin"] != nil } == [true, false, false])
         guard case .admin = try #require(perWorker[0]["admin"]).role else {
             Issue.record("not the administration's role")
@@ -95,7 +97,7 @@ extension [ListenerSocket] {
     @Test func `roles, names and indexes are the configuration's`() throws {
         let routes = RouteLabels()
         let sockets = ListenerSockets(workers: 1, routes: routes)
-        var asked = try configuration([("proxy", 0), ("payments", 0)])
+        var asked = try configured([("proxy", 0), ("payments", 0)])
         asked.listeners[1].kind = .reverse(
             UpstreamOrigin(scheme: .https, host: "api.test", port: 8443))
         let opened = try sockets.open(asked)[0]
@@ -114,7 +116,7 @@ extension [ListenerSocket] {
 
     @Test func `a reload keeps the ports that the system chose`() throws {
         let opened = Opened()
-        let asked = try configuration([("proxy", 0), ("other", 0)])
+        let asked = try configured([("proxy", 0), ("other", 0)])
         let first = try opened.open(asked)
         for _ in 0..<3 {
             let again = try opened.open(asked)
@@ -129,8 +131,8 @@ extension [ListenerSocket] {
 
     @Test func `a reload opens only what is new`() throws {
         let opened = Opened()
-        let first = try opened.open(try configuration([("proxy", 0)]))
-        let next = try opened.open(try configuration([("added", 0), ("proxy", 0)]))
+        let first = try opened.open(try configured([("proxy", 0)]))
+        let next = try opened.open(try configured([("added", 0), ("proxy", 0)]))
         for (before, after) in zip(first, next) {
             #expect(after["proxy"]?.descriptor == -1)
             #expect(after["proxy"]?.endpoint == before["proxy"]?.endpoint)
@@ -141,50 +143,50 @@ extension [ListenerSocket] {
 
     @Test func `a listener that is renamed keeps its sockets when its port is written`() throws {
         let opened = Opened()
-        let chosen = try opened.open(try configuration([("proxy", 0)]))
+        let chosen = try opened.open(try configured([("proxy", 0)]))
         let port = try #require(chosen[0]["proxy"]).endpoint.port
         for sockets in chosen { opened.close(sockets) }
         expectFree(Endpoint(address: try #require(IPAddress(host)), port: port))
         let fixed = Opened()
-        let first = try fixed.open(try configuration([("proxy", port)]))
+        let first = try fixed.open(try configured([("proxy", port)]))
         #expect(first.allSatisfy { ($0["proxy"]?.descriptor ?? -1) >= 0 })
-        let renamed = try fixed.open(try configuration([("clients", port)]))
+        let renamed = try fixed.open(try configured([("clients", port)]))
         #expect(renamed.allSatisfy { $0["clients"]?.descriptor == -1 })
     }
 
     @Test func `a listener that was removed is opened again when it returns`() throws {
         let opened = Opened()
-        let first = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
-        _ = try opened.open(try configuration([("proxy", 0)]))
+        let first = try opened.open(try configured([("proxy", 0), ("other", 0)]))
+        _ = try opened.open(try configured([("proxy", 0)]))
         // The workers close sockets that are not passed to them.
         for sockets in first { opened.close(sockets.filter { $0.name == "other" }) }
-        let back = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
+        let back = try opened.open(try configured([("proxy", 0), ("other", 0)]))
         #expect(back.allSatisfy { ($0["other"]?.descriptor ?? -1) >= 0 })
         #expect(back.allSatisfy { $0["proxy"]?.descriptor == -1 })
     }
 
     @Test func `the administration's address becomes a listener's on all workers`() throws {
         let opened = Opened(workers: 3)
-        let first = try opened.open(try configuration([("proxy", 0)]))
+        let first = try opened.open(try configured([("proxy", 0)]))
         let port = try #require(first[0]["admin"]).endpoint.port
         for sockets in first { opened.close(sockets) }
         expectFree(Endpoint(address: try #require(IPAddress(host)), port: port))
         let fixed = Opened(workers: 3)
-        _ = try fixed.open(try configuration([("proxy", 0)], admin: port))
-        let moved = try fixed.open(try configuration([("proxy", 0), ("taken", port)]))
+        _ = try fixed.open(try configured([("proxy", 0)], admin: port))
+        let moved = try fixed.open(try configured([("proxy", 0), ("taken", port)]))
         let taken = try moved.map { try #require($0["taken"]) }
         // The first worker keeps the socket that it has; the others had none.
         #expect(taken[0].descriptor == -1)
         #expect(taken[1...].allSatisfy { $0.descriptor >= 0 })
         #expect(taken.allSatisfy { $0.endpoint.port == port })
-        let again = try fixed.open(try configuration([("proxy", 0), ("taken", port)]))
+        let again = try fixed.open(try configured([("proxy", 0), ("taken", port)]))
         #expect(again.allSatisfy { $0["taken"]?.descriptor == -1 })
     }
 
     @Test(arguments: [1, 2])
     func `a listener named like the administration is not confused with it`(workers: Int) throws {
         let opened = Opened(workers: workers)
-        let asked = try configuration([("admin", 0)])
+        let asked = try configured([("admin", 0)])
         let first = try opened.open(asked)
         let again = try opened.open(asked)
         #expect(again[0].map(\.endpoint) == first[0].map(\.endpoint))
@@ -197,21 +199,21 @@ extension [ListenerSocket] {
         defer { Descriptors.close(held) }
         let taken = try #require(Sockets.localEndpoint(held))
         let opened = Opened()
-        let first = try opened.open(try configuration([("proxy", 0)]))
+        let first = try opened.open(try configured([("proxy", 0)]))
         // Release it, so that a leak shows: a socket left on it would keep it occupied.
-        let spare = try opened.open(try configuration([("proxy", 0), ("spare", 0)]))
+        let spare = try opened.open(try configured([("proxy", 0), ("spare", 0)]))
         let free = try #require(spare[0]["spare"]).endpoint
         for sockets in spare { opened.close(sockets) }
         expectFree(free)
-        _ = try opened.open(try configuration([("proxy", 0)]))
-        let asked = try configuration([("proxy", 0), ("new", free.port), ("late", taken.port)])
+        _ = try opened.open(try configured([("proxy", 0)]))
+        let asked = try configured([("proxy", 0), ("new", free.port), ("late", taken.port)])
         do throws(ListenError) {
             _ = try opened.sockets.open(asked)
             Issue.record("opened although the address is in use")
         } catch {
             #expect(error.listener == "late")
-            #expect(error.endpoint == taken)
-            #expect(error.error == Errno(code: EADDRINUSE))
+            #expect(error.address == .network(taken))
+            #expect(error.cause == .network(Errno(code: EADDRINUSE)))
             #expect(
                 error.description
                     == "cannot listen on \(taken) for listener late: "
@@ -220,7 +222,7 @@ extension [ListenerSocket] {
         // Nothing from the failed reload is listening.
         expectFree(free)
         // And what was open before is still known.
-        let again = try opened.open(try configuration([("proxy", 0)]))
+        let again = try opened.open(try configured([("proxy", 0)]))
         #expect(again[0]["proxy"]?.descriptor == -1)
         #expect(again[0]["proxy"]?.endpoint == first[0]["proxy"]?.endpoint)
     }
@@ -231,14 +233,79 @@ extension [ListenerSocket] {
         defer { Descriptors.close(held) }
         let taken = try #require(Sockets.localEndpoint(held))
         let chosen = Opened(workers: 1)
-        let spare = try chosen.open(try configuration([("spare", 0)]))
+        let spare = try chosen.open(try configured([("spare", 0)]))
         let free = try #require(spare[0]["spare"]).endpoint
         chosen.close(spare[0])
         expectFree(free)
         let sockets = ListenerSockets(workers: 2, routes: RouteLabels())
         #expect(throws: ListenError.self) {
-            _ = try sockets.open(try configuration([("spare", free.port)], admin: taken.port))
+            _ = try sockets.open(try configured([("spare", free.port)], admin: taken.port))
         }
         expectFree(free)
+    }
+
+    // MARK: The administration's Unix socket
+
+    private func configuration(
+        admin path: String, mode: UInt32 = UnixSocketPath.defaultMode, _ port: UInt16 = 0
+    ) throws -> ConfigurationSnapshot {
+        var asked = try configured([("proxy", port)])
+        asked.admin.address = .unix(UnixSocketPath(path: path, mode: mode))
+        return asked
+    }
+
+    private func mode(of path: String) -> mode_t? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
+    }
+
+    @Test func `a Unix socket is opened once, and removed at the end`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.path + "/a.sock"
+        let opened = Opened()
+        let first = try opened.open(try configuration(admin: path))
+        let admin = try #require(first[0].last)
+        #expect(admin.isAdmin && admin.path == path && admin.descriptor >= 0)
+        #expect(admin.address == "unix:" + path)
+        #expect(first[1].allSatisfy { !$0.isAdmin })
+        let again = try opened.open(try configuration(admin: path, mode: 0o640))
+        #expect(again[0].last?.descriptor == -1)
+        #expect(mode(of: path) == 0o640)
+        opened.sockets.removeFile()
+        #expect(mode(of: path) == nil)
+    }
+
+    @Test func `one that moves leaves nothing behind, unless the reload fails`() throws {
+        let folder = TemporaryFolder()
+        let (former, next) = (folder.path + "/a.sock", folder.path + "/b.sock")
+        let held = try Sockets.listen(
+            on: Endpoint(address: try #require(IPAddress(host)), port: 0))
+        defer { Descriptors.close(held) }
+        let taken = try #require(Sockets.localEndpoint(held)).port
+        let opened = Opened()
+        _ = try opened.open(try configuration(admin: former))
+        #expect(throws: ListenError.self) {
+            _ = try opened.open(try configuration(admin: next, taken))
+        }
+        #expect(throws: ListenError.self) {
+            _ = try opened.open(try configuration(admin: folder.path + "/none/a.sock"))
+        }
+        #expect(mode(of: former) != nil)
+        #expect(mode(of: next) == nil)
+        _ = try opened.open(try configuration(admin: next))
+        #expect(mode(of: former) == nil)
+        #expect(mode(of: next) != nil)
+        _ = try opened.open(try configured([("proxy", 0)]))
+        #expect(mode(of: next) == nil)
+    }
+
+    @Test func `a successor that was given the socket keeps its file`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.path + "/a.sock"
+        let opened = Opened()
+        _ = try opened.open(try configuration(admin: path))
+        opened.sockets.leaveFile()
+        opened.sockets.removeFile()
+        #expect(mode(of: path) != nil)
     }
 }

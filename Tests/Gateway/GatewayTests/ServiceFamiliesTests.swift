@@ -196,7 +196,9 @@ struct ServiceFamiliesTests {
         #expect(found["pinfold_config_loaded_timestamp_seconds{}"] == 1_700_000_000.123)
         #expect(found["pinfold_ready{}"] == 0)
         for (succeeded, areUsable) in [(false, true), (true, false), (false, false)] {
-            (reload.lastSucceeded, reload.filesAreUsable) = (succeeded, areUsable)
+            let errors = succeeded ? [] : [ConfigurationFinding("wrong")]
+            reload.last = StatusReport.Reload(time: 0, errors: errors)
+            reload.filesAreUsable = areUsable
             let found = values { $0.addConfiguration(reload, generation: 6, isReady: true) }
             #expect(found["pinfold_config_last_reload_successful{}"] == 0)
             #expect(found["pinfold_ready{}"] == 1)

@@ -50,6 +50,8 @@ def merged(base: dict, over: dict) -> dict:
 
 
 def split_address(text: str) -> Address:
+    if text.startswith("unix:"):
+        return text, 0
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
 

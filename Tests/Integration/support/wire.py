@@ -17,6 +17,21 @@ from .wait import SLOWDOWN, until
 Address = tuple[str, int]
 
 
+def connected(address: Address, timeout: float) -> socket.socket:
+    """A connection to an address, or to a Unix socket: `("unix:/path", 0)`."""
+    path = address[0].removeprefix("unix:")
+    if path == address[0]:
+        return socket.create_connection(address, timeout)
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.settimeout(timeout)
+        made.connect(path)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
 class Closed(Exception):
     """The peer closed before what was asked for had arrived."""
 
@@ -72,9 +87,9 @@ class Wire:
 
     def __init__(self, address: Address, timeout: float = 20.0 * SLOWDOWN,
                  sock: socket.socket | None = None):
-        self.socket = sock or socket.create_connection(address, timeout)
+        self.socket = sock or connected(address, timeout)
         self.socket.settimeout(timeout)
-        if sock is None:
+        if self.socket.family in (socket.AF_INET, socket.AF_INET6) and sock is None:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
 

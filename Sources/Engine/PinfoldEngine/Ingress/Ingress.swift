@@ -1,4 +1,5 @@
 import Authentication
+import EventLoop
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldMetrics
@@ -44,6 +45,11 @@ package final class Ingress {
     package let label: LabelIndex
     /// The address that clients connect to.
     package let endpoint: Endpoint
+    /// The path of the Unix socket that clients connect to, in place of the address; `nil` for
+    /// most.
+    package let path: String?
+    /// The process of the one client whose requests these are, on a Unix socket.
+    package let process: PeerProcess?
     package let role: Role
     /// Whether clients that want it speak HTTP/2. With TLS, ALPN decides; in clear text, how they
     /// begin.
@@ -72,8 +78,11 @@ package final class Ingress {
         name: String, label: LabelIndex, endpoint: Endpoint, role: Role,
         takesHTTP2: Bool = false, tls: ClientTLS? = nil, session: ClientSession? = nil,
         methods: AuthenticationMethods = [], identity: Identity? = nil,
-        isIntermediary: Bool = true, acceptsAnyStored: Bool = false
+        isIntermediary: Bool = true, acceptsAnyStored: Bool = false, path: String? = nil,
+        process: PeerProcess? = nil
     ) {
+        self.path = path
+        self.process = process
         self.methods = methods
         self.identity = identity
         self.isIntermediary = isIntermediary
@@ -93,7 +102,17 @@ package final class Ingress {
         Ingress(
             name: name, label: label, endpoint: endpoint, role: role, takesHTTP2: takesHTTP2,
             tls: tls, session: session, methods: methods, identity: identity,
-            isIntermediary: isIntermediary, acceptsAnyStored: acceptsAnyStored)
+            isIntermediary: isIntermediary, acceptsAnyStored: acceptsAnyStored, path: path,
+            process: process)
+    }
+
+    /// The same ingress for the requests of one process on a Unix socket.
+    package func of(_ process: PeerProcess) -> Ingress {
+        Ingress(
+            name: name, label: label, endpoint: endpoint, role: role, takesHTTP2: takesHTTP2,
+            tls: tls, session: session, methods: methods, identity: identity,
+            isIntermediary: isIntermediary, acceptsAnyStored: acceptsAnyStored, path: path,
+            process: process)
     }
 
     /// Whom the client's certificate stands for, if that may prove who it is.
@@ -111,7 +130,9 @@ package final class Ingress {
     /// Whether a client that came in through another ingress would also be admitted by this one,
     /// without further requirements.
     package func succeeds(_ former: Ingress) -> Bool {
-        guard endpoint == former.endpoint, role == former.role, methods == former.methods else {
+        guard endpoint == former.endpoint, path == former.path, role == former.role,
+            methods == former.methods
+        else {
             return false
         }
         // What they were told that they may speak.

@@ -64,6 +64,8 @@ package final class PolicySnapshot: Sendable {
     private let serverRequirements: ServerRequirementsTable
     /// TLS with clients of listeners, by the listeners' names.
     private let clientTLS: [String: ClientTLS]
+    /// TLS with the clients of the administrative address; `nil` for clear text.
+    package let adminTLS: ClientTLS?
     /// Who may prove to be whom; `nil` if no listener asks. The same object as before as long as
     /// its content is the same.
     package let credentials: CredentialStore?
@@ -175,6 +177,7 @@ package final class PolicySnapshot: Sendable {
         if let previous, previous.configuration == configuration {
             sessionGeneration = previous.sessionGeneration
             clientTLS = previous.clientTLS
+            adminTLS = previous.adminTLS
             interception = previous.interception
         } else {
             sessionGeneration = generation
@@ -186,6 +189,12 @@ package final class PolicySnapshot: Sendable {
                     scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
             }
             clientTLS = made
+            // A session is resumed only where it began: names of listeners have no slash.
+            adminTLS = try configuration.admin.tls.map { (tls) throws(TLSContextError) in
+                try ClientTLS(
+                    tls, offer: ClientHTTP2.off.offer, scope: "\(generation)//admin",
+                    ticketKeys: ticketKeys)
+            }
             interception = try InterceptionPolicy(
                 configuration.interception, issuer: issuer, scope: "\(generation)/interception",
                 ticketKeys: ticketKeys)

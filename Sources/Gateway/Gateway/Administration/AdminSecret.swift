@@ -83,15 +83,15 @@ package struct AdminAccess: Sendable {
     }
 
     /// Why a resource may not be used; `nil` if it may.
-    func refusal(of resource: AdminResource, _ request: AdminRequest) -> AdminProblem? {
+    func refusal(of resource: AdminResource, _ request: AdminRequest) -> AdminError? {
         guard !allows(resource.caller, request.authorization) else { return nil }
         guard token != nil else {
-            return AdminProblem(
+            return AdminError(
                 403, "not-an-operator", "Not an operator",
                 "without admin.tokenFile, \(resource.path) is only for clients on this machine, "
                     + "of a Unix socket, or with a certificate (admin.tls.clientRoots)")
         }
-        return AdminProblem(
+        return AdminError(
             401, "unauthorized", "Unauthorized",
             "\(resource.path) requires the token in admin.tokenFile",
             fields: [AdminResponse.Field("WWW-Authenticate", "Bearer realm=pinfold")])

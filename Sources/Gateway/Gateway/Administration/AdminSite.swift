@@ -35,9 +35,9 @@ package struct AdminSource: Sendable {
 
 /// The admin listener's pages and its API: takes a request and returns an answer, without a socket.
 ///
-/// Every page is read-only; resources of the API (``AdminAPI``) may change things. A request for another host is refused: otherwise a web page could make
-/// a browser read these under the page's own name, by letting that name resolve to this address
-/// (DNS rebinding).
+/// Every page is read-only; resources of the API (``AdminAPI``) may change things. A request for
+/// another host is refused: otherwise a web page could make a browser read these under the page's
+/// own name, by letting that name resolve to this address (DNS rebinding).
 package struct AdminSite: Sendable {
     private let source: AdminSource
     private let version: String

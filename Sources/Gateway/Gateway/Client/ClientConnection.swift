@@ -111,7 +111,9 @@ final class ClientConnection: EventHandler, InterceptedConnection {
         return standing.mayBeServed
     }
 
-    package var refusal: ExchangeError { ClientStanding.refusal(of: peer, by: worker) }
+    package var refusal: ExchangeError {
+        ClientStanding.refusal(of: peer, isCounted: ingress.isCounted, by: worker)
+    }
 
     func start() {
         loop.setDeadline(self, after: timeouts.headMilliseconds)

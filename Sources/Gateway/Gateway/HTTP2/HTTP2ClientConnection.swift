@@ -133,7 +133,9 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         }
         return standing.mayBeServed
     }
-    var refusal: ExchangeError { ClientStanding.refusal(of: peer, by: worker) }
+    var refusal: ExchangeError {
+        ClientStanding.refusal(of: peer, isCounted: ingress.isCounted, by: worker)
+    }
 
     func start() {
         noteIdle()

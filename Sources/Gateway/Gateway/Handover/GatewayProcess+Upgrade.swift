@@ -63,6 +63,7 @@ extension GatewayProcess {
     func handedOver() {
         guard let successor else { return }
         let pid = successor.process.pid
+        sockets.leavesFile = true
         service.handOver(to: pid)
         logger.notice(
             "upgrade: the successor serves, this process finishes",
@@ -90,6 +91,7 @@ extension GatewayProcess {
 
     /// Serves again, because the successor is gone.
     func resume(after end: Ended) throws {
+        sockets.leavesFile = false
         let perWorker = try sockets.open(configuration, again: true)
         successor = nil
         service.takeBack()

@@ -20,12 +20,12 @@ extension UpgradeOutcome {
         case .handedOver(let pid, let version):
             .json(Process(pid: pid, version: version), as: Self.shape)
         case .failed(let reason):
-            AdminProblem(
+            AdminError(
                 500, "not-upgraded", "Not upgraded",
                 "the process goes on as before: \(reason)"
             ).response
         case .draining:
-            AdminProblem(
+            AdminError(
                 503, "draining", "Shutting down",
                 "the gateway is shutting down, and starts no successor"
             ).response
@@ -48,10 +48,10 @@ extension AdminResource {
                     schema: UpgradeOutcome.shape.schema),
                 Response(
                     status: 500, description: "This process goes on as before.",
-                    schema: AdminProblem.shape.schema),
+                    schema: AdminError.shape.schema),
                 Response(
                     status: 503, description: "The gateway is shutting down.",
-                    schema: AdminProblem.shape.schema),
+                    schema: AdminError.shape.schema),
             ],
             answer: { _ in
                 .later { reply in upgrade { reply($0.response) } }

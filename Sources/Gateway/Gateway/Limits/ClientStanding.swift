@@ -20,12 +20,15 @@ struct ClientStanding {
         let policy = worker.policy
         generation = policy.generation
         mayBeServed =
-            !isCounted || Self.serves(peer, policy) && Self.serves(session, outer, policy)
+            Self.serves(session, outer, policy) && (!isCounted || Self.serves(peer, policy))
     }
 
     /// Why a client is not served that is not.
-    static func refusal(of peer: Endpoint, by worker: Worker) -> ExchangeError {
-        .access(serves(peer, worker.policy) ? .clientSubjectNotAllowed : .clientNotAllowed)
+    static func refusal(
+        of peer: Endpoint, isCounted: Bool, by worker: Worker
+    ) -> ExchangeError {
+        let isAmongClients = !isCounted || serves(peer, worker.policy)
+        return .access(isAmongClients ? .clientSubjectNotAllowed : .clientNotAllowed)
     }
 
     private static func serves(_ peer: Endpoint, _ policy: PolicySnapshot) -> Bool {
@@ -36,7 +39,9 @@ struct ClientStanding {
         _ session: ClientSession?, _ outer: Ingress, _ policy: PolicySnapshot
     ) -> Bool {
         guard let former = outer.tls else { return true }
-        let tls = policy.clientTLS(ofListener: outer.name) ?? former
+        let tls =
+            (outer.role == .admin ? policy.adminTLS : policy.clientTLS(ofListener: outer.name))
+            ?? former
         return tls.configuration.serves(subject: session?.subject)
     }
 }

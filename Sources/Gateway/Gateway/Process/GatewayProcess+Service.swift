@@ -39,7 +39,8 @@ extension GatewayProcess {
 
     /// The first worker has a socket of each listener.
     func publishListeners(_ perWorker: [[ListenerSocket]], to shared: SharedServices) {
-        let own = OwnListeners(perWorker[0].map(\.endpoint) + sockets.endpointsOfIPv4)
+        let own = OwnListeners(
+            perWorker[0].filter { $0.path == nil }.map(\.endpoint) + sockets.endpointsOfIPv4)
         shared.engine.ownListeners.withLock { $0 = own }
     }
 
@@ -48,10 +49,10 @@ extension GatewayProcess {
         let former = announced
         announced = []
         for socket in perWorker[0] {
-            let text = "\(socket.name) \(socket.endpoint)"
+            let text = "\(socket.name) \(socket.address)"
             guard announced.insert(text).inserted, !former.contains(text) else { continue }
             var metadata: Logger.Metadata = [
-                "listener": "\(socket.name)", "address": "\(socket.endpoint)",
+                "listener": "\(socket.name)", "address": "\(socket.address)",
             ]
             if let name = socket.passedAs { metadata["socket"] = "\(PassedAddress.prefix)\(name)" }
             logger.info("listening", metadata: metadata)

@@ -117,6 +117,7 @@ package final class GatewayProcess {
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
         let perWorker = try sockets.open(configuration)
+        defer { sockets.removeFile() }
         labels.activate(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
         service.starting("opening the cache")
@@ -309,11 +310,13 @@ package final class GatewayProcess {
             reload.generation = policy.generation
             reload.listeners = listeners
             reload.entries = configuration.hosts.entries.count
-            // The store stays where it was until a restart.
-            if reload.cachePath.isEmpty { reload.cachePath = configuration.cache.path }
+            // The store stays what it was until a restart.
+            if reload.cachePath.isEmpty {
+                reload.cachePath = configuration.cache.path
+                reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
+                reload.diskLimit = UInt64(configuration.cache.diskBytes)
+            }
             reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))
-            reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
-            reload.diskLimit = UInt64(configuration.cache.diskBytes)
             reload.hosts = hosts
             reload.ownCertificates = OwnCertificate.all(of: configuration)
             reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }
@@ -506,6 +509,7 @@ package final class GatewayProcess {
         } else {
             running.join()
         }
+        sockets.removeFile()
         shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
         shared?.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
         operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)

@@ -6,12 +6,33 @@ import PinfoldEngine
 
 /// Why a listening socket could not be opened.
 package struct ListenError: Error, CustomStringConvertible {
+    /// What the system, or the file system, says.
+    package enum Cause: Equatable, CustomStringConvertible {
+        case network(Errno)
+        case unix(UnixSocketError)
+
+        package var description: String {
+            switch self {
+            case .network(let error): "\(error)"
+            case .unix(let error): "\(error)"
+            }
+        }
+    }
+
     package let listener: String
-    package let endpoint: Endpoint
-    package let error: Errno
+    package let address: ListenAddress
+    package let cause: Cause
+
+    /// The system's error number, if that is the cause.
+    package var code: Int32? {
+        switch cause {
+        case .network(let error), .unix(.failed(let error)), .unix(.folder(let error)): error.code
+        case .unix: nil
+        }
+    }
 
     package var description: String {
-        "cannot listen on \(endpoint) for listener \(listener): \(error)"
+        "cannot listen on \(address) for listener \(listener): \(cause)"
     }
 }
 
@@ -38,6 +59,18 @@ final class ListenerSockets {
     private var bound: [Bound] = []
     /// Whether workers get sockets again that they have closed.
     private var isAgain = false
+
+    /// The administration's Unix socket; `nil` if it has none.
+    private var file: BoundFile?
+
+    private struct BoundFile {
+        var socket: UnixSocketPath
+        var identity: UnixSockets.Identity
+        /// Our own descriptor of it.
+        var kept: Int32
+    }
+    /// Whether the file is a successor's.
+    var leavesFile = false
 
     private struct Bound {
         var name: String
@@ -75,6 +108,16 @@ final class ListenerSockets {
                 )
             }
         } + passed.map { (.passed(name: $0.name), $0.descriptor) }
+            + [file].compactMap { file in
+                file.map {
+                    (
+                        .opened(
+                            name: Self.adminName,
+                            address: ListenAddress.unix($0.socket).description, isAdmin: true),
+                        $0.kept
+                    )
+                }
+            }
     }
 
     /// Closes our own descriptors. When the workers have closed theirs, nothing listens any more.
@@ -112,6 +155,7 @@ final class ListenerSockets {
         var perWorker = [[ListenerSocket]](repeating: [], count: workers)
         var now: [Bound] = []
         var opened: [Int32] = []
+        var file: BoundFile?
         let labels = routes.listenerIndexes(configuration.listeners.map(\.name))
         do throws(ListenError) {
             for (listener, label) in zip(configuration.listeners, labels) {
@@ -121,10 +165,19 @@ final class ListenerSockets {
                 try open(
                     socket, listener.passed, on: workers, &perWorker, &now, &opened)
             }
-            let admin = ListenerSocket(
-                name: Self.adminName, endpoint: configuration.admin.address, role: .admin,
-                label: .other, descriptor: -1)
-            try open(admin, configuration.admin.passed, on: 1, &perWorker, &now, &opened)
+            var admin = ListenerSocket(
+                name: Self.adminName, endpoint: .unnamed, role: .admin, label: .other,
+                descriptor: -1)
+            switch configuration.admin.address {
+            case .network(let endpoint):
+                admin.endpoint = endpoint
+                try open(admin, configuration.admin.passed, on: 1, &perWorker, &now, &opened)
+            case .unix(let socket):
+                admin.path = socket.path
+                // The last one: nothing can fail after it.
+                (admin.descriptor, file) = try open(socket)
+                perWorker[0].append(admin)
+            }
         } catch {
             for descriptor in opened { Descriptors.close(descriptor) }
             throw error
@@ -134,8 +187,71 @@ final class ListenerSockets {
             Descriptors.close(descriptor)
         }
         bound = now
+        if let former = self.file, former.socket.path != file?.socket.path { remove(former) }
+        self.file = file
         return perWorker
     }
+
+    // MARK: The Unix socket
+
+    /// Opens the administration's Unix socket, unless it is open.
+    private func open(
+        _ socket: UnixSocketPath
+    ) throws(ListenError) -> (descriptor: Int32, file: BoundFile) {
+        do throws(UnixSocketError) {
+            if var known = file, known.socket.path == socket.path {
+                if known.socket.mode != socket.mode {
+                    UnixSockets.setMode(socket.mode, of: socket.path, ifStill: known.identity)
+                    known.socket.mode = socket.mode
+                }
+                return (isAgain ? try UnixSockets.duplicate(known.kept) : -1, known)
+            }
+            let opened: (descriptor: Int32, identity: UnixSockets.Identity)
+            if let handed = handed(to: socket) {
+                opened = handed
+            } else {
+                opened = try UnixSockets.listen(at: socket)
+            }
+            let kept = try UnixSockets.duplicate(opened.descriptor)
+            return (
+                opened.descriptor,
+                BoundFile(socket: socket, identity: opened.identity, kept: kept)
+            )
+        } catch {
+            throw ListenError(
+                listener: Self.adminName, address: .unix(socket), cause: .unix(error))
+        }
+    }
+
+    /// The predecessor's Unix socket at this path, with its file.
+    private func handed(
+        to socket: UnixSocketPath
+    ) -> (descriptor: Int32, identity: UnixSockets.Identity)? {
+        let handed = predecessor?.takeSockets {
+            $0.isAdmin && $0.address == ListenAddress.unix(socket).description
+        }
+        guard let descriptor = handed?.first?.descriptor else { return nil }
+        guard let identity = UnixSockets.identity(of: socket.path) else {
+            // Somebody has removed the file: nobody could connect.
+            Descriptors.close(descriptor)
+            return nil
+        }
+        UnixSockets.setMode(socket.mode, of: socket.path, ifStill: identity)
+        return (descriptor, identity)
+    }
+
+    /// Removes the file of the Unix socket at the end, unless a successor has taken its path.
+    func removeFile() {
+        if let file = file.take() { remove(file) }
+    }
+
+    private func remove(_ file: BoundFile) {
+        Descriptors.close(file.kept)
+        guard !leavesFile else { return }
+        UnixSockets.remove(file.socket.path, ifStill: file.identity)
+    }
+
+    // MARK: Addresses of the network
 
     private static func role(_ listener: ListenerConfiguration) -> Ingress.Role {
         switch listener.kind {
@@ -193,7 +309,8 @@ final class ListenerSockets {
                 try add(descriptor, &socket, to: worker, &next, &perWorker, &opened)
             }
         } catch {
-            throw ListenError(listener: socket.name, endpoint: asked, error: error)
+            throw ListenError(
+                listener: socket.name, address: .network(asked), cause: .network(error))
         }
         now.append(next)
     }
@@ -248,7 +365,8 @@ final class ListenerSockets {
                                 ofListening: source.descriptor)
                         } catch {
                             throw ListenError(
-                                listener: socket.name, endpoint: endpoint, error: error)
+                                listener: socket.name, address: .network(endpoint),
+                                cause: .network(error))
                         }
                         opened.append(socket.descriptor)
                     }

@@ -30,7 +30,9 @@ struct OwnCertificate: Sendable, Equatable {
             else { return }
             found.append(OwnCertificate(use: use, file: path, notAfter: inspection.notAfter))
         }
-        for certificate in configuration.listeners.flatMap({ $0.tls?.certificates ?? [] }) {
+        for certificate in (configuration.listeners.map(\.tls) + [configuration.admin.tls])
+            .flatMap({ $0?.certificates ?? [] })
+        {
             add(.listener, certificate.path, certificate.chain)
         }
         if let authority = configuration.interception.authority {

@@ -12,6 +12,7 @@ extension PublishedState {
         let readiness = readiness()
         let isDraining = readiness == .draining
         let accepting = shared?.accepting.counts ?? [:]
+        let store = shared?.store?.statistics()
         func gauge(_ gauge: WorkerGauge) -> Int {
             Int(max(0, workers.reduce(0) { $0 + $1.value(gauge) }))
         }
@@ -37,8 +38,8 @@ extension PublishedState {
                 connections: shared?.clientConnections.load(ordering: .relaxed) ?? 0,
                 requests: gauge(.exchangesInFlight), tunnels: gauge(.tunnelsOpen),
                 serverConnections: gauge(.upstreamConnectionsOpen)),
-            memory: memory(shared?.store?.statistics(), reload),
-            disk: disk(shared?.store?.statistics(), reload),
+            memory: memory(store, reload),
+            disk: disk(store, reload),
             draining: isDraining ? reload.draining : nil)
     }
 
@@ -81,7 +82,7 @@ struct PublishedListener: Sendable {
 
     init(_ socket: ListenerSocket, isSecure: Bool, sockets: Int) {
         name = socket.name
-        address = "\(socket.endpoint)"
+        address = "\(socket.address)"
         switch socket.role {
         case .reverse: kind = "reverse"
         case .admin: kind = "admin"
@@ -95,6 +96,6 @@ struct PublishedListener: Sendable {
 extension PolicySnapshot {
     /// TLS with the clients of a listening socket; `nil` for clear text.
     func clientTLS(of socket: ListenerSocket) -> ClientTLS? {
-        socket.isAdmin ? nil : clientTLS(ofListener: socket.name)
+        socket.isAdmin ? adminTLS : clientTLS(ofListener: socket.name)
     }
 }

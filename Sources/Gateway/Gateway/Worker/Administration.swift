@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import Logging
 import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldTLS
@@ -36,16 +37,43 @@ final class Administration: LocalSite {
         case .length(let count): asked.contentBytes = count
         case .chunked, .untilClose: asked.contentBytes = .max
         }
+        let isCommand = !request.isSafe
         switch worker.shared.administration(asked) {
-        case .now(let response): return .now(LocalResponse(response))
+        case .now(let response):
+            if isCommand { log(asked, from: client, refused: response.status >= 400) }
+            return .now(LocalResponse(response))
         case .later(let begin):
+            if isCommand { log(asked, from: client, refused: false) }
             return .later { reply in begin { reply(LocalResponse($0)) } }
         }
     }
 
+    /// Logs a request that is to change something, and who sent it.
+    private func log(_ asked: AdminRequest, from client: LocalClient, refused: Bool) {
+        var metadata: Logger.Metadata = ["method": "\(asked.method)", "target": "\(asked.path)"]
+        if let process = client.ingress?.process {
+            metadata["pid"] = "\(process.pid)"
+            metadata["uid"] = "\(process.user)"
+        } else if let peer = client.peer {
+            metadata["client"] = "\(peer)"
+        }
+        if let subject = client.ingress?.session?.subject { metadata["subject"] = "\(subject)" }
+        worker.shared.logger.notice(
+            refused ? "administrative command refused" : "administrative command",
+            metadata: metadata)
+    }
+
     private func access(of client: LocalClient, under admin: AdminConfiguration) -> AdminAccess {
         let proof: AdminAccess.Proof =
-            client.peer?.address.unmapped.scope == .loopback ? .loopback : .none
+            if client.ingress?.path != nil {
+                .socket
+            } else if client.hasCertificate {
+                .certificate
+            } else if client.peer?.address.unmapped.scope == .loopback {
+                .loopback
+            } else {
+                .none
+            }
         return AdminAccess(
             needsToken: admin.metrics == .token,
             token: admin.token.map { AdminSecret($0.bytes) }, proof: proof)
@@ -59,13 +87,18 @@ final class Administration: LocalSite {
                 port: endpoint.port, isSecure: isSecure)
         }
         let configuration = worker.policy.configuration
+        let site = worker.ingress(of: .admin)
         let pem = configuration.interception.authority?.certificatePEM
         let anchor = pem.flatMap { CertificateAuthority.anchor(inPEM: $0) }
         return AdminSetup(
             proxy: worker.ingress(of: .forward).map {
                 address($0.endpoint, isSecure: $0.tls != nil)
             },
-            site: address(worker.ingress(of: .admin)?.endpoint ?? configuration.admin.address),
+            // What is asked of a Unix socket has this address, whatever its path.
+            site: site.flatMap {
+                $0.path == nil ? address($0.endpoint, isSecure: $0.tls != nil) : nil
+            }
+                ?? AdminSetup.Address(host: "localhost", port: 80),
             authority: anchor.flatMap { anchor in
                 SHA256Digest(hashing: anchor.der.span).map {
                     AdminSetup.Authority(
@@ -102,6 +135,16 @@ final class Administration: LocalSite {
         _ field: FieldID, of request: borrowing RequestHead, in bytes: Span<UInt8>
     ) -> String? {
         request.fields.first(field).map { bytes.text(at: $0.value) }
+    }
+}
+
+extension LocalClient {
+    /// Whether its handshake would have failed without a certificate of a trusted issuer.
+    fileprivate var hasCertificate: Bool {
+        guard let ingress, ingress.session != nil, let tls = ingress.tls?.configuration else {
+            return false
+        }
+        return !tls.clientRoots.isEmpty && tls.clientCertificates == .required
     }
 }
 

@@ -105,8 +105,9 @@ final class Worker {
                 name: socket.name, label: socket.label, endpoint: socket.endpoint,
                 role: socket.role,
                 takesHTTP2: !socket.isAdmin && policy.takesHTTP2(ofListener: socket.name),
-                tls: socket.isAdmin ? nil : policy.clientTLS(ofListener: socket.name),
-                methods: socket.isAdmin ? [] : policy.methods(ofListener: socket.name))
+                tls: policy.clientTLS(of: socket),
+                methods: socket.isAdmin ? [] : policy.methods(ofListener: socket.name),
+                path: socket.path)
             let listener = Listener(
                 worker: self, ingress: ingress, descriptor: socket.descriptor,
                 isShared: socket.isShared)
@@ -152,6 +153,10 @@ final class Worker {
         guard let transport = makeTransport(descriptor, ingress) else {
             if let account { leaves(account) }
             return Descriptors.close(descriptor)
+        }
+        var ingress = ingress
+        if ingress.path != nil, let process = UnixSockets.peer(of: descriptor) {
+            ingress = ingress.of(process)
         }
         let client = ClientConnection(
             worker: self, transport: transport, ingress: ingress, peer: peer, account: account)
@@ -264,7 +269,9 @@ final class Worker {
         let adopted = sockets.compactMap { socket -> ListenerSocket? in
             guard socket.descriptor < 0 else { return socket }
             guard
-                let index = listeners.firstIndex(where: { $0.ingress.endpoint == socket.endpoint })
+                let index = listeners.firstIndex(where: {
+                    $0.ingress.endpoint == socket.endpoint && $0.ingress.path == socket.path
+                })
             else { return nil }
             var socket = socket
             socket.descriptor = listeners.remove(at: index).release()

@@ -49,9 +49,14 @@ package struct ListenerSocket: Sendable {
     package var passedAs: String?
     /// Whether all workers accept from this one socket.
     package var isShared = false
+    /// The path of a Unix socket, which has no endpoint; `nil` for most.
+    package var path: String?
 }
 
 extension ListenerSocket {
     /// Whether it belongs to the administration, which may share its name with a listener.
     var isAdmin: Bool { role == .admin }
+
+    /// Where it listens, as logs name it.
+    var address: String { path.map { UnixSocketPath.scheme + $0 } ?? "\(endpoint)" }
 }

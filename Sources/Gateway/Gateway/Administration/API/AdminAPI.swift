@@ -55,26 +55,26 @@ package struct AdminAPI: Sendable {
     ///
     /// A browser sends `Origin` with a request of another site, and sends none with a content type
     /// of JSON before it has asked for permission, which it does not get here.
-    private static func mistrust(of request: AdminRequest) -> AdminProblem? {
+    private static func mistrust(of request: AdminRequest) -> AdminError? {
         if let origin = request.origin, !request.isSameOrigin(origin) {
-            return AdminProblem(
+            return AdminError(
                 403, "cross-origin", "Request of another site",
                 "a web page of another site has caused the request")
         }
         if let site = request.fetchSite, site != "same-origin", site != "none" {
-            return AdminProblem(
+            return AdminError(
                 403, "cross-origin", "Request of another site",
                 "a web page of another site has caused the request")
         }
         if request.contentBytes.map({ $0 > maximumContentBytes }) ?? false {
-            return AdminProblem(
+            return AdminError(
                 413, "content-too-large", "Content too large",
                 "the content may have \(maximumContentBytes) bytes at most")
         }
         let type = (request.contentType ?? "").prefix { $0 != ";" }
             .lowercasedASCII.filter { $0 != " " && $0 != "\t" }
         guard type == "application/json" else {
-            return AdminProblem(
+            return AdminError(
                 415, "unsupported-media-type", "Unsupported media type",
                 "the request needs Content-Type: application/json, even without content")
         }
@@ -127,7 +127,7 @@ package enum AdminAnswer: Sendable {
         _ status: UInt16, _ kind: String, _ title: String, _ detail: String,
         _ fields: [AdminResponse.Field] = []
     ) -> AdminAnswer {
-        .now(AdminProblem(status, kind, title, detail, fields: fields).response)
+        .now(AdminError(status, kind, title, detail, fields: fields).response)
     }
 
     /// A value as JSON.

@@ -50,7 +50,7 @@ enum OpenAPIDocument {
             "servers": .array([.dictionary(["url": .string("/")])]),
             "paths": .dictionary(paths),
             "components": .dictionary([
-                "schemas": .dictionary(["Problem": AdminProblem.shape.schema]),
+                "schemas": .dictionary(["Problem": AdminError.shape.schema]),
                 "securitySchemes": .dictionary([
                     "token": .dictionary([
                         "type": .string("http"), "scheme": .string("bearer"),

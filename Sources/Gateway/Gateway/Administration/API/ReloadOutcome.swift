@@ -49,18 +49,18 @@ extension ReloadOutcome {
         switch self {
         case .applied(let applied): .json(applied, as: Self.shape)
         case .refused(let errors):
-            AdminProblem(
+            AdminError(
                 422, "configuration-refused", "Configuration refused",
                 "the configuration was not reloaded; the previous one remains in effect",
                 errors: errors
             ).response
         case .draining:
-            AdminProblem(
+            AdminError(
                 503, "draining", "Shutting down",
                 "the gateway is shutting down, and reads no configuration"
             ).response
         case .busy:
-            AdminProblem(
+            AdminError(
                 503, "busy", "Too many reloads", "too many reloads are waiting",
                 fields: [AdminResponse.Field("Retry-After", "1")]
             ).response
@@ -82,10 +82,10 @@ extension AdminResource {
                     schema: ReloadOutcome.shape.schema),
                 Response(
                     status: 422, description: "What was in force stays in force.",
-                    schema: AdminProblem.shape.schema),
+                    schema: AdminError.shape.schema),
                 Response(
                     status: 503, description: "Nothing was read.",
-                    schema: AdminProblem.shape.schema),
+                    schema: AdminError.shape.schema),
             ],
             answer: { _ in
                 .later { reply in reload { reply($0.response) } }

@@ -55,7 +55,7 @@ package struct StatusReport: Sendable {
         package var connections: Int
         package var requests: Int
         package var tunnels: Int
-        /// Connections to servers.
+        /// Connections to servers, without those of tunnels.
         package var serverConnections: Int
     }
 
@@ -163,9 +163,10 @@ extension StatusReport {
             .number("connections", "Connections of clients.") { $0.connections },
             .number("requests", "Requests, including those that opened tunnels.") { $0.requests },
             .number("tunnels", "Tunnels.") { $0.tunnels },
-            .number("serverConnections", "Connections to servers, idle ones included.") {
-                $0.serverConnections
-            },
+            .number(
+                "serverConnections",
+                "Connections to servers, idle ones included, without those of tunnels."
+            ) { $0.serverConnections },
         ])
 
     private static let tier = ObjectShape<Tier>(

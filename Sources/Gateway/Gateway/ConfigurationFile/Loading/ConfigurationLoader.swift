@@ -47,6 +47,16 @@ package struct ConfigurationLoader: Sendable {
     package func authorityPaths(
         file: String
     ) throws(ConfigurationError) -> (certificate: String, key: String)? {
+        let root = try unchecked(file)
+        guard let section = root.key(SectionName.interception.rawValue),
+            let certificate = section.key("certificate")?.filePath(),
+            let key = section.key("key")?.filePath()
+        else { return nil }
+        return (certificate, key)
+    }
+
+    /// The tree of a file that is not checked.
+    func unchecked(_ file: String) throws(ConfigurationError) -> Field {
         let text: [UInt8]
         do {
             text = try ConfigurationFiles.readSettled(file, limit: YAMLDocument.maximumBytes)
@@ -57,13 +67,8 @@ package struct ConfigurationLoader: Sendable {
         }
         let folder = Folder.of(ConfigurationFiles.absolute(file, in: environment.workingFolder))
         let validation = ConfigurationValidation(environment: environment, folder: folder)
-        let root = Field(
+        return Field(
             node: try YAMLDocument.parse(text, name: file), path: "", validation: validation)
-        guard let section = root.key(SectionName.interception.rawValue),
-            let certificate = section.key("certificate")?.filePath(),
-            let key = section.key("key")?.filePath()
-        else { return nil }
-        return (certificate, key)
     }
 
     /// Loads a configuration from the text of a file.

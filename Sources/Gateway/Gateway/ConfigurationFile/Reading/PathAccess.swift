@@ -84,6 +84,16 @@ enum PathAccess {
         }
     }
 
+    /// Why nothing can be created in a folder, or who else could; `nil` if only those can who may.
+    static func problemCreating(in folder: String) -> String? {
+        if let problem = problem(inFolder: folder) { return problem }
+        var status = stat()
+        guard stat(folder, &status) == 0, status.st_mode & 0o002 != 0 else { return nil }
+        return "\(quoted(path: folder)) can be written by everyone: others could listen there "
+            + "first, and get what is meant for the gateway; name a folder that only its user can "
+            + "write"
+    }
+
     private static func problem(inFolder folder: String) -> String? {
         var status = stat()
         guard stat(folder, &status) == 0 else {

@@ -153,7 +153,7 @@ extension SnapshotReader {
     /// Reads the listeners and checks that names and addresses are unique.
     ///
     /// - Parameters:
-    ///   - admin: The administrative address.
+    ///   - admin: The administrative address; `nil` if it is a Unix socket.
     ///   - adminField: The section that contains the administrative address.
     func listeners(
         _ field: Field?, hasExplicitClients: Bool, admin: AdminConfiguration, adminField: Field?
@@ -222,7 +222,7 @@ extension SnapshotReader {
         return count == 1 ? base : "\(base)-\(count)"
     }
 
-    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> ListenAddress? {
+    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> NetworkAddress? {
         guard let address = listenAddress(field) else { return nil }
         if let open = address.endpoints.first(where: { $0.address.scope != .loopback }),
             !hasExplicitClients

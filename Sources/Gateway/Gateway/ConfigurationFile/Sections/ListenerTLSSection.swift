@@ -82,9 +82,11 @@ extension SnapshotReader {
     private static let maximumCertificates = 1_000
 
     /// Reads `tls` of a listener. The result is `nil` if it is empty or invalid.
-    func listenerTLS(_ field: Field) -> ListenerTLS? {
+    func listenerTLS(
+        _ field: Field, by table: KeyTable<ListenerTLS> = ListenerTLS.table
+    ) -> ListenerTLS? {
         let errorsBefore = validation.errors.count
-        let (tls, section) = read(field, by: ListenerTLS.table, over: ListenerTLS())
+        let (tls, section) = read(field, by: table, over: ListenerTLS())
         guard let section else {
             if case .null = field.node.content {
                 field.fail("is empty", expected: "a mapping with certificate and key")

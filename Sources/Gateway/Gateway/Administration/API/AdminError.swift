@@ -2,7 +2,7 @@ import Documents
 import HTTPCore
 
 /// An error as the API reports it (RFC 9457).
-package struct AdminProblem: Sendable {
+package struct AdminError: Sendable {
     /// The status code.
     package var status: UInt16
     /// What kind of error it is, in lower case with hyphens: the end of `type`.
@@ -26,7 +26,7 @@ package struct AdminProblem: Sendable {
     }
 
     /// Its shape.
-    package static let shape = ObjectShape<AdminProblem>(
+    package static let shape = ObjectShape<AdminError>(
         "An error (RFC 9457).",
         [
             .text("type", "urn:pinfold:problem: and the kind of error.") {

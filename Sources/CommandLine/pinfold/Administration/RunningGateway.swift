@@ -1,0 +1,258 @@
+import CLinux
+import Clocks
+import Documents
+import EventLoop
+import HTTPCore
+import HTTPTypes
+import PinfoldClient
+
+/// A gateway that runs, asked at its administrative address.
+struct RunningGateway: Sendable {
+    /// Where it is asked.
+    enum Target: Sendable, Equatable {
+        /// The path of a Unix socket.
+        case unix(String)
+        /// A URL without a path.
+        case url(String)
+
+        /// Reads `ADDRESS:PORT`, `unix:PATH` or a URL.
+        init?(_ text: String) {
+            if text.hasPrefix(UnixSocketPath.scheme) {
+                let path = String(text.dropFirst(UnixSocketPath.scheme.count))
+                guard !path.isEmpty, !path.utf8.contains(0) else { return nil }
+                self = .unix(path)
+                return
+            }
+            for scheme in ["http://", "https://"] where text.hasPrefix(scheme) {
+                let rest = text.dropFirst(scheme.count)
+                let host = rest.hasSuffix("/") ? rest.dropLast() : rest
+                guard !host.isEmpty, !host.contains(where: { "/?#@".contains($0) }) else {
+                    return nil
+                }
+                self = .url(scheme + host)
+                return
+            }
+            let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+            let isName = parts.count == 2 && !parts[0].isEmpty && UInt16(parts[1]) ?? 0 > 0
+            guard isName || Endpoint(text).map({ $0.port > 0 }) ?? false,
+                !text.contains(where: { "/?#@ ".contains($0) })
+            else { return nil }
+            self = .url("http://" + text)
+        }
+
+        /// The host that it is asked for, without brackets; `nil` for a Unix socket.
+        var host: String? {
+            guard case .url(let url) = self else { return nil }
+            let authority = url.drop { $0 != "/" }.dropFirst(2)
+            guard authority.first != "[" else {
+                return String(authority.dropFirst().prefix { $0 != "]" })
+            }
+            return String(authority.prefix { $0 != ":" })
+        }
+    }
+
+    /// An answer of the gateway.
+    struct Answer: Sendable {
+        var status: Int
+        var body: [UInt8]
+
+        /// The content as JSON; `nil` if it is something else.
+        var value: DocumentValue? { try? JSONDocument.value(of: body) }
+    }
+
+    var target: Target
+    var token: String?
+    /// How long an answer is waited for, in milliseconds.
+    var timeout: Int64
+    var policy: SecurityPolicy
+    var certificate: ClientCertificate?
+
+    /// The target as errors name it.
+    var name: String {
+        switch target {
+        case .unix(let path): UnixSocketPath.scheme + path
+        case .url(let url): url
+        }
+    }
+
+    /// Asks for a resource of the API.
+    func ask(_ method: HTTPRequest.Method, _ path: String) throws -> Answer {
+        do {
+            switch target {
+            case .unix(let socket):
+                return try UnixRequest(
+                    path: socket, method: method.rawValue, target: path, token: token,
+                    timeout: timeout
+                ).answer()
+            case .url(let url): return try ask(method, url: url + path)
+            }
+        } catch let error as ClientError {
+            throw CommandError("\(name): \(error.explanation)")
+        } catch {
+            throw CommandError("\(name): \(error)")
+        }
+    }
+
+    private func ask(_ method: HTTPRequest.Method, url: String) throws -> Answer {
+        var configuration = SessionConfiguration()
+        configuration.securityPolicy = policy
+        configuration.requestTimeout = .milliseconds(timeout)
+        configuration.connectTimeout = .milliseconds(min(10_000, timeout))
+        configuration.redirects = .none
+        configuration.proxies = .direct
+        configuration.cookies = nil
+        if let certificate { configuration.clientCertificates = [certificate] }
+        var fields: HTTPFields = [
+            .accept: "application/json", .userAgent: "pinfold/\(pinfoldVersion)",
+        ]
+        if method != .get { fields[.contentType] = "application/json" }
+        if let token { fields[.authorization] = "Bearer \(token)" }
+        let session = try SessionManager(configuration: configuration)
+        let request = try HTTPRequest(method, url, fields: fields)
+        let content: RequestContent? = method == .get ? nil : .text("{}")
+        let result = Blocking.run { () -> Result<Answer, ClientError> in
+            defer { session.invalidate() }
+            do throws(ClientError) {
+                let response = try await session.data(for: request, content: content)
+                return .success(
+                    Answer(status: response.head.status.code, body: response.content))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+}
+
+/// One request over a Unix socket, which the client library does not speak.
+struct UnixRequest {
+    /// Why there is no answer.
+    enum UnixRequestError: Error, CustomStringConvertible {
+        case notConnected(UnixSocketError)
+        case system(Errno)
+        case timedOut
+        case invalid(String)
+
+        var description: String {
+            switch self {
+            case .notConnected(.failed(let error)) where error == .connectionRefused:
+                "nothing listens there"
+            case .notConnected(let error): "\(error)"
+            case .system(let error): "\(error)"
+            case .timedOut: "no answer in time"
+            case .invalid(let reason): "the answer is invalid: \(reason)"
+            }
+        }
+    }
+
+    var path: String
+    var method: String
+    var target: String
+    var token: String?
+    /// How long an answer is waited for, in milliseconds.
+    var timeout: Int64
+
+    /// The most bytes that an answer may have.
+    private static let maximumBytes = 16 << 20
+
+    func answer() throws(UnixRequestError) -> RunningGateway.Answer {
+        let descriptor: Int32
+        do throws(UnixSocketError) {
+            descriptor = try UnixSockets.connect(to: path)
+        } catch {
+            throw .notConnected(error)
+        }
+        defer { Descriptors.close(descriptor) }
+        let end = Clock.monotonicMilliseconds() + timeout
+        try send(descriptor, until: end)
+        var received: [UInt8] = []
+        while case let more = try receive(descriptor, until: end), !more.isEmpty {
+            received += more
+            guard received.count <= Self.maximumBytes else { throw .invalid("it is too long") }
+        }
+        return try Self.answer(in: received)
+    }
+
+    private var head: String {
+        let isSafe = method == "GET"
+        var lines = [
+            "\(method) \(target) HTTP/1.1", "Host: localhost", "Connection: close",
+            "Accept: application/json", "User-Agent: pinfold/\(pinfoldVersion)",
+        ]
+        if !isSafe { lines += ["Content-Type: application/json", "Content-Length: 0"] }
+        if let token { lines.append("Authorization: Bearer \(token)") }
+        return lines.joined(separator: "\r\n") + "\r\n\r\n"
+    }
+
+    private func send(
+        _ descriptor: Int32, until end: Int64
+    ) throws(UnixRequestError) {
+        var rest = Array(head.utf8)[...]
+        while !rest.isEmpty {
+            try wait(for: POLLOUT, descriptor, until: end)
+            let count = rest.withUnsafeBytes {
+                CLinux.send(
+                    descriptor, $0.baseAddress, $0.count,
+                    Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+            }
+            guard count < 0 else {
+                rest = rest.dropFirst(count)
+                continue
+            }
+            let code = __errno_location().pointee
+            guard code == EINTR || code == EAGAIN else { throw .system(Errno(code: code)) }
+        }
+    }
+
+    /// What there is; nothing at the end.
+    private func receive(
+        _ descriptor: Int32, until end: Int64
+    ) throws(UnixRequestError) -> [UInt8] {
+        while true {
+            try wait(for: POLLIN, descriptor, until: end)
+            var code: Int32 = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { memory, count in
+                let taken = recv(
+                    descriptor, memory.baseAddress, memory.count, Int32(MSG_DONTWAIT))
+                if taken < 0 { code = __errno_location().pointee }
+                count = max(0, taken)
+            }
+            if code == 0 { return bytes }
+            guard code == EINTR || code == EAGAIN else { throw .system(Errno(code: code)) }
+        }
+    }
+
+    private func wait(
+        for event: Int32, _ descriptor: Int32, until end: Int64
+    ) throws(UnixRequestError) {
+        while true {
+            let milliseconds = end - Clock.monotonicMilliseconds()
+            guard milliseconds > 0 else { throw .timedOut }
+            var state = pollfd(fd: descriptor, events: Int16(event), revents: 0)
+            let count = poll(&state, 1, Int32(clamping: milliseconds))
+            if count > 0 { return }
+            let code = __errno_location().pointee
+            guard count == 0 || code == EINTR else { throw .system(Errno(code: code)) }
+        }
+    }
+
+    private static func answer(
+        in received: [UInt8]
+    ) throws(UnixRequestError) -> RunningGateway.Answer {
+        guard !received.isEmpty else { throw .invalid("the connection was closed without one") }
+        var parser = ResponseHeadParser()
+        var head = ResponseHead()
+        let progress: ParseProgress
+        do throws(WireError) {
+            progress = try parser.parse(
+                received.span, answering: ResponseContext(method: .get, isUserAgent: true),
+                into: &head)
+        } catch {
+            throw .invalid("\(error)")
+        }
+        guard case .complete(let length) = progress, case .length(let count) = head.framing,
+            UInt64(received.count - length) == count
+        else { throw .invalid("it is incomplete") }
+        return RunningGateway.Answer(status: Int(head.status), body: Array(received[length...]))
+    }
+}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.gateway import Gateway
 from support.origin import reply, waiting
-from support.services import NotifySocket, stopped_thread
+from support.services import NotifySocket, stopped_threads
 from support.wait import until
 from support.wire import connect, request
 
@@ -202,7 +202,7 @@ def test_the_watchdog_is_fed_while_every_worker_turns(service, manager, origin):
     for _ in range(3):
         manager.wait(WATCHDOG="1")
     try:
-        with stopped_thread(running, "worker-1"):
+        with stopped_threads(running.pid, "worker-1"):
             running.wait_log("does not turn.* worker=1")
             manager.waiting()
             # Another half of the interval, and another.

@@ -384,9 +384,7 @@ package final class GatewayProcess {
         _exit(hung == 0 && !hasFailed ? 0 : 1)
     }
 
-    private var hasDrained: Bool {
-        (shared?.drainedWorkers.load(ordering: .acquiring) ?? 0) >= workerCount
-    }
+    private var hasDrained: Bool { shared?.haveAllDrained ?? false }
 
     private func reload() {
         service.reloading()

@@ -29,6 +29,8 @@ package final class SharedServices: Sendable {
     let notifyActivity: @Sendable () -> Void
     /// The number of workers with nothing in progress, while the process is shutting down.
     let drainedWorkers = Atomic<Int>(0)
+    /// The number of accepted connections that are on their way to the worker that serves them.
+    let handedOver = Atomic<Int>(0)
     /// Whether the process is shutting down.
     let isDraining = Atomic<Bool>(false)
     /// Whose turn it is to serve a connection from a socket that all workers accept from.
@@ -56,6 +58,15 @@ package final class SharedServices: Sendable {
 
     /// The number of the latest configuration that all workers use.
     var generationInForce: UInt64 { generations.withLock { $0.min() ?? 1 } }
+
+    /// Whether nothing is in progress, while the process is shutting down. A worker may have drained
+    /// and get another connection that was on its way; it then has not drained any more before
+    /// that is no longer counted.
+    var haveAllDrained: Bool {
+        drainedWorkers.load(ordering: .acquiring) >= workerCount
+            && handedOver.load(ordering: .acquiring) == 0
+            && drainedWorkers.load(ordering: .acquiring) >= workerCount
+    }
 
     /// The worker that serves the next connection from a socket that all workers accept from. The
     /// kernel would give nearly all to one, as long as that keeps up.

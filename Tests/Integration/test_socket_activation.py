@@ -76,8 +76,8 @@ def test_all_workers_serve_the_clients_of_one_socket(gateway, sockets, origin):
 
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_several_sockets_of_one_name_are_shared_by_the_workers(gateway, sockets, origin, count):
-    """As from several socket units with ReusePort=yes: the kernel distributes the connections, and no
-    socket is left alone, whatever their number."""
+    """As from several socket units with ReusePort=yes: the kernel distributes the connections, and
+    no socket is left alone, whatever their number."""
     there = origin(lambda _: reply(b"x"))
     first = sockets.enter_context(listening(reuse=True))
     all_ = [first] + [sockets.enter_context(listening(port=first.getsockname()[1], reuse=True))

@@ -134,7 +134,7 @@ def test_a_hanging_worker_is_restarted(service):
 
 def test_with_sockets_it_needs_no_capability_and_nobody_is_refused(service):
     service.run("systemctl", "stop", "pinfold")
-    for name, unit in (("no-capabilities.conf", "pinfold.service"), ("ports.conf", "pinfold.socket")):
+    for unit, name in (("pinfold.service", "no-capabilities.conf"), ("pinfold.socket", "ports.conf")):
         service.drop_in(unit, name, (UNITS / "drop-ins" / name).read_text())
     service.write("/etc/pinfold/pinfold.yaml", ACTIVATED)
     service.run("systemctl", "start", "pinfold.socket")

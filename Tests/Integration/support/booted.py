@@ -1,12 +1,13 @@
-"""systemd, booted in namespaces of its own on a copy of this machine's root file system (`boot`)."""
+"""systemd, booted in namespaces of its own on a copy of this machine's root (`boot`)."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .gateway import BINARY, ROOT
@@ -77,15 +78,31 @@ class Machine:
 
 
 def _init_of(pid: int) -> int | None:
-    """The systemd among a process's descendants."""
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            if (Path("/proc") / child / "comm").read_text().strip() == "systemd":
-                return int(child)
-            found = _init_of(int(child))
-            if found is not None:
-                return found
+    """The systemd among a process's descendants, some of which may be ending."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                if (Path("/proc") / child / "comm").read_text().strip() == "systemd":
+                    return int(child)
+                found = _init_of(int(child))
+                if found is not None:
+                    return found
     return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the system, with all that runs in its namespace, and whoever started it."""
+    if process.poll() is None:
+        # It may not have begun yet.
+        with suppress(AssertionError):
+            found = until(lambda: process.poll() is not None or _init_of(process.pid), "it ends")
+            if found is not True and found:
+                os.kill(found, signal.SIGKILL)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @contextmanager
@@ -110,10 +127,7 @@ def booted(folder: Path) -> Iterator[Machine]:
         def init() -> int | None:
             if process.poll() is not None:
                 raise NotBootable(log.read_text().strip() or f"it ended with {process.returncode}")
-            try:
-                return _init_of(process.pid)
-            except FileNotFoundError:
-                return None
+            return _init_of(process.pid)
 
         pid = until(init, lambda: f"systemd has begun:\n{log.read_text()}", 30)
         machine = Machine(pid, shared)
@@ -121,12 +135,4 @@ def booted(folder: Path) -> Iterator[Machine]:
               == "active", lambda: f"the system is up:\n{log.read_text()}", 60)
         yield machine
     finally:
-        found = None
-        try:
-            found = _init_of(process.pid)
-        except FileNotFoundError:
-            pass
-        if found is not None:
-            # All that runs in its namespace ends with it.
-            os.kill(found, 9)
-        process.wait(30)
+        _end(process)

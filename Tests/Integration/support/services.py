@@ -1,4 +1,4 @@
-"""A service manager for one gateway: its socket for notifications, and the sockets that it passes."""
+"""A service manager for one gateway: its socket for notifications, the sockets that it passes."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class NotifySocket:
         deadline = time.monotonic() + timeout * min(SLOWDOWN, 4)
         while (left := deadline - time.monotonic()) > 0:
             message = self._receive(left)
-            if message is not None and all(
-                    re.fullmatch(pattern, message.get(name, "")) for name, pattern in expected.items()):
+            if message is not None and all(re.fullmatch(pattern, message.get(name, ""))
+                                           for name, pattern in expected.items()):
                 return message
         raise AssertionError(f"no message with {expected}; there were {self.messages[-20:]}")
 

@@ -47,7 +47,7 @@ package final class GatewayProcess {
     let workerCount: Int
     private let running = RunningWorkers()
     var runningWorkers: Int { running.count }
-    private var service: ServiceReport
+    var service: ServiceReport
     private let contents: ContentServices
     private let passwords: PasswordChecker
     private(set) var mailboxes: [Mailbox<WorkerMessage>] = []

@@ -8,7 +8,7 @@ extension AdminConfiguration {
             ConfigurationKey(
                 "address",
                 read: { reader, field, admin in
-                    guard let address = field.flatMap({ reader.listenAddress($0) }) else { return }
+                    guard let address = field.flatMap({ reader.writtenAddress($0) }) else { return }
                     (admin.address, admin.passed) = (address.endpoint, address.passed)
                 },
                 text: { YAMLText.quoted($0.addressText) }),

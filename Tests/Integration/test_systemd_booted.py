@@ -150,6 +150,17 @@ def test_with_sockets_it_needs_no_capability_and_nobody_is_refused(service):
         assert code(service, "http://127.0.0.1/healthz") == "200"
 
 
+def test_the_limits_of_the_unit_are_the_gateway_s(service):
+    service.drop_in("pinfold.service", "memory.conf", (UNITS / "drop-ins/memory.conf").read_text())
+    service.run("systemctl", "restart", "pinfold")
+    pid = service.show()["MainPID"]
+    journal = service.run("journalctl", f"_PID={pid}", "--no-pager", "-o", "cat")
+    line = next(line for line in journal.splitlines() if " info resources " in line)
+    # Version 1 has no MemoryHigh.
+    limit = next(mebibytes for mebibytes in (448, 512) if f"memoryLimit={mebibytes << 20}" in line)
+    assert f"cacheMemory={limit // 8 << 20}" in line and "pinfold.service" in line
+
+
 def test_a_stop_is_a_success(service):
     service.run("systemctl", "stop", "pinfold")
     shown = service.show()

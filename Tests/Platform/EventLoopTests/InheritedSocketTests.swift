@@ -53,7 +53,7 @@ private func listenEverywhere(_ fd: Int32, isDualStack: Bool) throws {
         try with(AF_INET, stream) {
             #expect(Sockets.inherited($0) == .unusable("is a socket that does not listen"))
         }
-        let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        let file = open_with_mode("/dev/null", O_RDONLY | O_CLOEXEC, 0)
         try #require(file >= 0)
         #expect(Sockets.inherited(file) == .unusable("is not a socket"))
         Descriptors.close(file)

@@ -352,7 +352,9 @@ package final class GatewayProcess {
         var clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
         let end = clock.now + milliseconds
         while !condition(), clock.now < end {
-            if let what = what() { service.draining(what, remaining: end - clock.now) }
+            if service.isHeard, let what = what() {
+                service.draining(what, remaining: end - clock.now)
+            }
             switch signals.wait(milliseconds: Int(Self.pollMilliseconds)) {
             case .terminate, .interrupt: return true
             case .reload, .reopenLogs, .none: break

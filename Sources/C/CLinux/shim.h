@@ -128,7 +128,8 @@ static inline void keep_dead_children(void) {
 enum { PINFOLD_MAXIMUM_DESCRIPTORS = 253 };
 static inline ssize_t send_with_descriptors(int fd, const struct sockaddr_un *to, socklen_t length,
                                             const void *bytes, size_t count,
-                                            const int *descriptors, size_t descriptor_count) {
+                                            const int *descriptors, size_t descriptor_count,
+                                            int flags) {
     union {
         struct cmsghdr first;
         char bytes[CMSG_SPACE(PINFOLD_MAXIMUM_DESCRIPTORS * sizeof(int))];
@@ -149,7 +150,7 @@ static inline ssize_t send_with_descriptors(int fd, const struct sockaddr_un *to
         header->cmsg_len = CMSG_LEN(size);
         memcpy(CMSG_DATA(header), descriptors, size);
     }
-    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    ssize_t sent = sendmsg(fd, &message, flags | MSG_NOSIGNAL);
     return sent < 0 ? -(ssize_t)errno : sent;
 }
 /* Receives one message with its descriptors, which are close-on-exec. Returns the count, or the

@@ -3,8 +3,9 @@ import CLinux
 /// The service manager that started this process, such as systemd, and what it is told: whether the
 /// service is ready, what it is waiting for, that it still works (sd_notify(3)).
 ///
-/// Each message is one datagram to the manager's socket. Nobody answers; whoever sends does not
-/// wait longer than ``patienceSeconds``.
+/// Each message is one datagram to the manager's socket. Nobody answers. If there is no space in the
+/// manager's queue, a message that only has a status is lost, and any other waits for at most
+/// ``patienceSeconds``.
 package final class ServiceManager: Sendable {
     /// How long a message waits for space in the manager's queue.
     static let patienceSeconds = 1
@@ -77,10 +78,13 @@ package final class ServiceManager: Sendable {
         _ = setsockopt(
             fd, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var (address, length) = self.address.kernelForm
+        let isStatus = assignments.allSatisfy { if case .status = $0 { true } else { false } }
+        let waiting = isStatus ? Int32(MSG_DONTWAIT) : 0
         let message = Array(assignments.map(\.text).joined(separator: "\n").utf8)
         while true {
             let sent = send_with_descriptors(
-                fd, &address, length, message, message.count, descriptors, descriptors.count)
+                fd, &address, length, message, message.count, descriptors, descriptors.count,
+                waiting)
             if sent >= 0 { return 0 }
             guard sent == -Int(EINTR) else { return Int32(-sent) }
         }

@@ -1,4 +1,4 @@
-"""A service manager for one gateway: its socket for notifications, and the sockets that it passes."""
+"""A service manager for one gateway: its socket for notifications, the sockets that it passes."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class NotifySocket:
         deadline = time.monotonic() + timeout * min(SLOWDOWN, 4)
         while (left := deadline - time.monotonic()) > 0:
             message = self._receive(left)
-            if message is not None and all(
-                    re.fullmatch(pattern, message.get(name, "")) for name, pattern in expected.items()):
+            if message is not None and all(re.fullmatch(pattern, message.get(name, ""))
+                                           for name, pattern in expected.items()):
                 return message
         raise AssertionError(f"no message with {expected}; there were {self.messages[-20:]}")
 
@@ -94,25 +94,31 @@ _WALL = 0x40000000
 
 
 @contextlib.contextmanager
-def stopped_thread(running: Gateway, name: str) -> Iterator[None]:
-    """Stops one thread of a gateway, as a debugger does, and lets it go on at the end. PermissionError
-    if this machine does not allow that."""
-    tasks = Path(f"/proc/{running.pid}/task")
-    thread = next(int(one.name) for one in tasks.iterdir()
-                  if (one / "comm").read_text().strip() == name)
+def stopped_threads(pid: int, *names: str) -> Iterator[list[int]]:
+    """Stops threads of a process, as a debugger does, and lets them go on at the end, if they are
+    still there. PermissionError if this machine does not allow that."""
+    tasks = Path(f"/proc/{pid}/task")
+    threads = [int(one.name) for one in tasks.iterdir()
+               if (one / "comm").read_text().strip() in names]
+    assert len(threads) == len(names)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
-    def ptrace(request: int) -> None:
+    def ptrace(request: int, thread: int) -> None:
         if libc.ptrace(request, thread, None, None) != 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code))
 
-    ptrace(_SEIZE)
+    seized = []
     try:
-        ptrace(_INTERRUPT)
-        _, status = os.waitpid(thread, _WALL)
-        assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTRAP, status
-        yield
+        for thread in threads:
+            ptrace(_SEIZE, thread)
+            seized.append(thread)
+            ptrace(_INTERRUPT, thread)
+            _, status = os.waitpid(thread, _WALL)
+            assert os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTRAP, status
+        yield threads
     finally:
-        ptrace(_DETACH)
+        for thread in seized:
+            with contextlib.suppress(ProcessLookupError):
+                ptrace(_DETACH, thread)

@@ -102,6 +102,19 @@ private final class ManagerSocket {
         #expect(byte == UInt8(ascii: "x"))
     }
 
+    @Test func `a manager that does not read loses statuses, and is not waited for`() throws {
+        let socket = try ManagerSocket(isAbstract: false)
+        let manager = ServiceManager(address: socket.address)
+        var sent = 0
+        while manager.send([.status("\(sent)")]) == 0 {
+            sent += 1
+            try #require(sent < 100_000)
+        }
+        #expect(manager.send([.status("lost")]) == EAGAIN)
+        #expect(try socket.message() == "STATUS=0")
+        #expect(manager.send([.ready]) == 0)
+    }
+
     @Test func `a manager that is gone is an error number`() throws {
         let folder = TemporaryFolder()
         let manager = ServiceManager(

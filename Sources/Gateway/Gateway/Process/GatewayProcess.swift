@@ -483,7 +483,9 @@ package final class GatewayProcess {
         var clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
         let end = clock.now + milliseconds
         while !condition(), clock.now < end {
-            if let what = what() { service.draining(what, remaining: end - clock.now) }
+            if service.isHeard, let what = what() {
+                service.draining(what, remaining: end - clock.now)
+            }
             switch signals.wait(milliseconds: Int(Self.pollMilliseconds)) {
             case .terminate, .interrupt: return true
             case .reload, .reopenLogs, .upgrade, .none: break
@@ -516,9 +518,7 @@ package final class GatewayProcess {
         _exit(hung == 0 && !hasFailed ? 0 : 1)
     }
 
-    private var hasDrained: Bool {
-        (shared?.drainedWorkers.load(ordering: .acquiring) ?? 0) >= workerCount
-    }
+    private var hasDrained: Bool { shared?.haveAllDrained ?? false }
 
     /// Puts another configuration in force.
     ///

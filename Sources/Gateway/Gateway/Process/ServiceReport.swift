@@ -24,6 +24,9 @@ struct ServiceReport {
 
     init(_ manager: ServiceManager?) { self.manager = manager }
 
+    /// Whether anybody is told.
+    var isHeard: Bool { manager != nil }
+
     /// Whether a reload has been announced, and not its end.
     var isReloading: Bool { awaitedGeneration != nil }
 
@@ -107,7 +110,6 @@ struct ServiceReport {
     /// What it still waits for.
     /// - Parameter remaining: milliseconds that it waits at most.
     mutating func draining(_ what: String, remaining: Int64) {
-        guard manager != nil else { return }
         let seconds = max(0, remaining + 999) / 1000
         count("draining: \(what); up to \(seconds)s")
     }

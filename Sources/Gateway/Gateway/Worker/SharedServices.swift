@@ -31,6 +31,8 @@ package final class SharedServices: Sendable {
     let notifyActivity: @Sendable () -> Void
     /// The number of workers with nothing in progress, while the process is shutting down.
     let drainedWorkers = Atomic<Int>(0)
+    /// The number of accepted connections that are on their way to the worker that serves them.
+    let handedOver = Atomic<Int>(0)
     /// Whether the process is shutting down.
     let isDraining = Atomic<Bool>(false)
     /// Whose turn it is to serve a connection from a socket that all workers accept from.
@@ -82,6 +84,15 @@ package final class SharedServices: Sendable {
             return state.due()
         }
         for body in due { body() }
+    }
+
+    /// Whether nothing is in progress, while the process is shutting down. A worker may have drained
+    /// and get another connection that was on its way; it then has not drained any more before
+    /// that is no longer counted.
+    var haveAllDrained: Bool {
+        drainedWorkers.load(ordering: .acquiring) >= workerCount
+            && handedOver.load(ordering: .acquiring) == 0
+            && drainedWorkers.load(ordering: .acquiring) >= workerCount
     }
 
     /// The worker that serves the next connection from a socket that all workers accept from. The

@@ -70,7 +70,7 @@ final class Worker {
         close()
     }
 
-    private func handle(_ message: WorkerMessage) {
+    func handle(_ message: WorkerMessage) {
         switch message {
         case .configure(let policy, let sockets): configure(policy, sockets)
         case .activityChanged: activityTimer?.observe()
@@ -128,6 +128,7 @@ final class Worker {
     func distribute(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
         let next = shared.nextToServe()
         guard next != index else { return accept(descriptor, from: peer, on: listener.ingress) }
+        shared.handedOver.add(1, ordering: .relaxed)
         shared.mailboxes[next].post(
             .accepted(
                 descriptor, peer, name: listener.ingress.name, at: listener.ingress.endpoint))
@@ -141,9 +142,18 @@ final class Worker {
         let ingress =
             ingresses.first { $0.name == name && $0.endpoint == endpoint }
             ?? formerIngresses.first { $0.name == name && $0.endpoint == endpoint }
-        // A reload has removed the listener meanwhile.
-        guard let ingress else { return Descriptors.close(descriptor) }
-        accept(descriptor, from: peer, on: ingress)
+        if hasDrained {
+            hasDrained = false
+            shared.drainedWorkers.subtract(1, ordering: .relaxed)
+        }
+        if let ingress {
+            accept(descriptor, from: peer, on: ingress)
+        } else {
+            // A reload has removed the listener meanwhile.
+            Descriptors.close(descriptor)
+        }
+        shared.handedOver.subtract(1, ordering: .releasing)
+        stopIfDrained()
     }
 
     /// Admits a connection that is within all limits.

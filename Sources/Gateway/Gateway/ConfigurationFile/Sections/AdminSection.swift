@@ -114,7 +114,7 @@ extension SnapshotReader {
         _ field: Field
     ) -> (address: ListenAddress, passed: PassedAddress?)? {
         guard case .scalar(let text, _) = field.node.content, text.hasPrefix(UnixSocketPath.scheme)
-        else { return listenAddress(field).map { (.network($0.endpoint), $0.passed) } }
+        else { return writtenAddress(field).map { (.network($0.endpoint), $0.passed) } }
         let written = String(text.dropFirst(UnixSocketPath.scheme.count))
         guard !written.isEmpty, !written.utf8.contains(0), !written.hasSuffix("/"),
             let path = validation.path(written, writtenIn: field.node.origin)

@@ -222,8 +222,8 @@ extension SnapshotReader {
         return count == 1 ? base : "\(base)-\(count)"
     }
 
-    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> NetworkAddress? {
-        guard let address = listenAddress(field) else { return nil }
+    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> WrittenAddress? {
+        guard let address = writtenAddress(field) else { return nil }
         if let open = address.endpoints.first(where: { $0.address.scope != .loopback }),
             !hasExplicitClients
         {

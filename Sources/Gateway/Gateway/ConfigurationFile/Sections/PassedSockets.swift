@@ -41,7 +41,7 @@ extension SnapshotReader {
         """
 
     /// Where something listens.
-    enum NetworkAddress {
+    enum WrittenAddress {
         case own(Endpoint)
         case passed(PassedAddress)
 
@@ -67,7 +67,7 @@ extension SnapshotReader {
     }
 
     /// An address to listen on; `localhost` is 127.0.0.1.
-    func listenAddress(_ field: Field) -> NetworkAddress? {
+    func writtenAddress(_ field: Field) -> WrittenAddress? {
         if case .scalar(let text, _) = field.node.content, text.hasPrefix(PassedAddress.prefix) {
             let name = String(text.dropFirst(PassedAddress.prefix.count))
             return passedAddress(named: name, field).map { .passed($0) }

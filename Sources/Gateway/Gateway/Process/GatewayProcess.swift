@@ -27,6 +27,7 @@ package final class GatewayProcess {
     let logger: Logger
     var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
+    private let startInputs: ConfigurationInputs
     /// What was derived from `configuration`; `nil` before the start.
     private var policy: PolicySnapshot?
     let published: PublishedState
@@ -36,6 +37,8 @@ package final class GatewayProcess {
     /// Created with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
     var watched = WatchedFiles()
+    /// What the configuration was read from.
+    var inputsWatch = ConfigurationWatch()
     /// The changed files that are being read, or `nil` if none are.
     var reading: FileReading?
     /// By the names of host entries.
@@ -64,6 +67,7 @@ package final class GatewayProcess {
         let configuration = loaded.snapshot
         self.configuration = configuration
         startWarnings = loaded.warnings
+        startInputs = loaded.inputs
         self.load = load
         operationalLog = OperationalLog(level: Logger.Level(configuration.log.level))
         logger = operationalLog.logger(label: "pinfold")
@@ -93,6 +97,7 @@ package final class GatewayProcess {
         try startWorkers(policy, perWorker, shared)
         announce(perWorker)
         watch(configuration)
+        watch(startInputs, isInForce: true)
         control()
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
@@ -284,24 +289,34 @@ package final class GatewayProcess {
     private func control() {
         var memory = FreedMemory()
         var waited = 0
+        var filesWaited = 0
         while true {
-            let pause =
-                reading != nil
-                ? FileReading.intervalMilliseconds
-                : watched.isEmpty
-                    ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
+            let pause = controlMilliseconds
             switch signals.wait(milliseconds: pause) {
             case .reload: reload()
             case .reopenLogs: shared?.accessLog?.reopen()
             case .terminate, .interrupt: return drain()
             case .none:
-                checkFiles()
+                if inputsWatch.isDue(at: Clock.monotonicMilliseconds()) { reload() }
+                filesWaited += pause
+                if reading != nil || filesWaited >= WatchedFiles.intervalMilliseconds {
+                    filesWaited = 0
+                    checkFiles()
+                }
                 waited += pause
                 guard waited >= FreedMemory.intervalMilliseconds else { continue }
                 waited = 0
                 memory.check(shared?.store)
             }
         }
+    }
+
+    /// How long the main thread waits for a signal before it looks after the rest.
+    private var controlMilliseconds: Int {
+        if reading != nil { return FileReading.intervalMilliseconds }
+        if inputsWatch.isActive { return ConfigurationWatch.intervalMilliseconds }
+        return watched.isEmpty
+            ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
     }
 
     /// How often the main thread checks whether the workers are done.
@@ -369,17 +384,21 @@ package final class GatewayProcess {
     }
 
     private func reload() {
+        var inputs = ConfigurationInputs()
         do {
             let loaded = try load(configuration.access.lists)
+            inputs = loaded.inputs
             let (generation, perWorker) = try adopt(loaded.snapshot) {
                 log(loaded.warnings)
                 published.reload.withLock { $0.lastSucceeded = true }
             }
             watch(loaded.snapshot)
+            watch(inputs, isInForce: true)
             announce(perWorker)
             logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
         } catch {
             published.reload.withLock { $0.lastSucceeded = false }
+            watch((error as? ConfigurationErrors)?.inputs ?? inputs, isInForce: false)
             logger.error(
                 "configuration not reloaded; the previous one remains in effect",
                 metadata: ["error": "\(error)"])

@@ -28,6 +28,8 @@ struct YAMLEvents: ~Copyable {
         let line: Int
         /// Counted from 1, in Unicode scalars.
         let column: Int
+        /// Where it is in the text, in Unicode scalars.
+        let range: Range<Int>
         let content: Content
     }
 
@@ -64,6 +66,8 @@ struct YAMLEvents: ~Copyable {
             guard let content = try Self.content(of: event) else { continue }
             return Event(
                 line: Int(event.start_mark.line) + 1, column: Int(event.start_mark.column) + 1,
+                range: Int(
+                    event.start_mark.index)..<Int(max(event.start_mark.index, event.end_mark.index)),
                 content: content)
         }
     }

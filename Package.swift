@@ -224,7 +224,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/ConfigurationFileTests": [
         "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "PinfoldConfiguration", "Clocks",
-        "PinfoldTLS", "Gateway",
+        "Files", "PinfoldTLS", "Gateway",
     ],
     "Gateway/AdminTests": ["HTTPCore", "ContentCoding", "Locking", "PinfoldMetrics", "Gateway"],
     "Gateway/GatewayTests": [

@@ -25,7 +25,7 @@ package struct FolderEvents: ~Copyable {
     /// - Parameter folders: Absolute paths. One that is missing is left out.
     /// - Throws: if the system has no more room for what is watched, or nothing can be watched.
     package init(watching folders: some Collection<String>) throws(FileError) {
-        let descriptor = inotify_init1(Int32(IN_CLOEXEC.rawValue | IN_NONBLOCK.rawValue))
+        let descriptor = inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK))
         guard descriptor >= 0 else { throw FileError(.open, "inotify") }
         var known: [Int32: String] = [:]
         for folder in folders {

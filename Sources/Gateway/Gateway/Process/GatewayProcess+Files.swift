@@ -3,8 +3,17 @@ import Logging
 import PinfoldConfiguration
 import Threads
 
-// Files that are reloaded when they change, without rereading the configuration file itself.
+// Files that are reloaded when they change: the configuration's own, with everything, and those that
+// can be replaced without rereading it.
 extension GatewayProcess {
+    /// How long the main thread waits for a signal before it looks after the rest.
+    var controlMilliseconds: Int {
+        if reading != nil { return FileReading.intervalMilliseconds }
+        if inputsWatch.isActive { return ConfigurationWatch.intervalMilliseconds }
+        return watched.isEmpty
+            ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
+    }
+
     /// Begins to watch the files of a configuration that has just been read.
     func watch(_ configuration: ConfigurationSnapshot) {
         watched.watch(configuration.watchedFiles)

@@ -311,14 +311,6 @@ package final class GatewayProcess {
         }
     }
 
-    /// How long the main thread waits for a signal before it looks after the rest.
-    private var controlMilliseconds: Int {
-        if reading != nil { return FileReading.intervalMilliseconds }
-        if inputsWatch.isActive { return ConfigurationWatch.intervalMilliseconds }
-        return watched.isEmpty
-            ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
-    }
-
     /// How often the main thread checks whether the workers are done.
     private static let pollMilliseconds: Int32 = 20
     /// How long the workers may take to end after their last exchange, and after a second signal,

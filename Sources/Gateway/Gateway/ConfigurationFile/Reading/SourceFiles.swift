@@ -96,6 +96,11 @@ struct SourceFiles {
                 validation.report(SourceFiles.empty(sources[0].name))
             }
             let hasIncludes = root[SourceFiles.key] != nil
+            if case .mapping(let entries) = root.content {
+                let field = Field(node: root, path: "", validation: validation)
+                _ = Section.distinct(
+                    entries.filter { $0.key == SourceFiles.key }, in: field)
+            }
             root = root.without(SourceFiles.key)
             let merge = ConfigurationMerge(validation: validation)
             for source in sources.dropFirst() {

@@ -196,9 +196,17 @@ struct VariableExpansion {
 }
 
 extension ConfigNode {
-    /// A message about this node without the values of its variables.
+    /// A message about this node without the values of its variables, and with their names.
     func concealed(in message: String) -> String {
         guard let written, case .scalar(let text, _) = content else { return message }
+        let message = concealed(in: message, text, written)
+        let isNamed = written.values.keys.contains { message.contains("${\($0)}") }
+        return isNamed ? message : "\(message) (written \(quoted(written.text)))"
+    }
+
+    private func concealed(
+        in message: String, _ text: String, _ written: WrittenScalar
+    ) -> String {
         var message = message
         for (shown, instead) in [
             (quoted(text), quoted(written.text)), (quoted(path: text), quoted(path: written.text)),

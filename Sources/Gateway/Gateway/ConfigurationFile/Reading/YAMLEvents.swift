@@ -64,11 +64,10 @@ struct YAMLEvents: ~Copyable {
             defer { yaml_event_delete(&event) }
             guard yaml_parser_parse(parser, &event) == 1 else { throw error }
             guard let content = try Self.content(of: event) else { continue }
+            let start = Int(event.start_mark.index)
             return Event(
                 line: Int(event.start_mark.line) + 1, column: Int(event.start_mark.column) + 1,
-                range: Int(
-                    event.start_mark.index)..<Int(max(event.start_mark.index, event.end_mark.index)),
-                content: content)
+                range: start..<max(start, Int(event.end_mark.index)), content: content)
         }
     }
 

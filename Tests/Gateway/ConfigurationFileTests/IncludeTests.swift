@@ -337,7 +337,8 @@ struct IncludeTests {
                     "main.yaml:3: limits.feilds: unknown key (did you mean \"fields\"?)",
                     "conf.d/a.yaml:1: cache.memory: \"x\" is not valid",
                     "conf.d/a.yaml:2: workers: \"no\" is not a number of threads",
-                    "conf.d/b.yaml:4: hosts[1].match[0]: \"b b\" is not valid",
+                    "conf.d/b.yaml:4: hosts[1].match[0]: \"b b\" is not a host pattern: a host "
+                        + "name may contain only letters, digits, '-', '_' and '.'",
                 ])
         }
     }

@@ -177,7 +177,8 @@ struct VariableTests {
                 == [
                     "gateway.yaml:1: workers: \"${A}\" is not a number of threads; expected auto, or "
                         + "a whole number from 1 to 256",
-                    "gateway.yaml:2: hosts: is a single value; expected a list of host entries",
+                    "gateway.yaml:2: hosts: is a single value (written \"${A}\"); expected a list of "
+                        + "entries with match",
                 ])
     }
 
@@ -190,7 +191,7 @@ struct VariableTests {
         ("listeners: [{ address: '${S}:80' }]", "secret-host.example"),
         (
             "listeners: [{ address: '127.0.0.1:0', kind: reverse, upstream: '${S}' }]",
-            "https://user:secret@a.example/"
+            "gopher://secret@a.example/"
         ),
         ("admin: { tokenFile: '/none/${S}' }", "secret-file"),
         ("hosts: [{ match: ['${S}'] }]", "secret..host"),
@@ -199,13 +200,13 @@ struct VariableTests {
             "se\"cr\u{1}et!"
         ),
         ("hosts: [{ match: ['a'], response: { statusCodes: ['${S}'] } }]", "200-secret"),
-        ("access: { clients: ['${S}'] }", "10.0.0.0/secret"),
+        ("access: { clients: ['${S}'] }", "198.51.100.0/secret"),
         ("pinsets: { a: { mode: publicKey, pins: ['sha256/${S}'] } }", "c2VjcmV0c2VjcmV0"),
         ("log: { level: '${S}' }", String(repeating: "secret", count: 60)),
         ("limits: { fields: '${S}' }", "00000000000123456789"),
         ("cache: { path: a, enabled: '${S}' }", "True?"),
         ("hosts: [{ match: ['a'], cache: { key: ['${S}'] } }]", "secret key"),
-        ("resolver: { servers: ['${S}'] }", "192.0.2.secret"),
+        ("resolver: { servers: ['${S}'] }", "198.51.100.secret"),
     ])
     func `are not shown in errors`(text: String, value: String) {
         let found = errors(of: text, environment: environment(with: ["S": value]))
@@ -254,7 +255,7 @@ struct VariableTests {
         #expect(snapshot.hosts.entries[0].label == "api.internal.example")
         let yaml = snapshot.effectiveYAML()
         for line in [
-            #"workers: "${N}""#, #"    address: "127.0.0.1:808${N}""#, #"name: "${HOST}""#,
+            #"workers: "${N}""#, #"    address: "127.0.0.1:808${N}""#,
             #"match: ["${HOST}", "b", "${A}"]"#, #"connect: "${SECONDS}s""#,
             #"path: "/srv/${SUB}/x""#, #"path: "${DIR}/access.log""#, #"enabled: "${ON}""#,
             #""Bearer ${KEY}""#, #""$${A}""#, #""${A}b""#,
@@ -290,8 +291,9 @@ struct VariableTests {
     }
 
     @Test func `are not needed for what is printed without them`() throws {
-        let snapshot = try load("hosts: [{ match: [a], name: 'x$${Y}' }]")
-        #expect(snapshot.hosts.entries[0].label == "x${Y}")
+        let text = "hosts: [{ match: [a], request: { headers: { set: { A: 'x$${Y} $1' } } } }]"
+        let snapshot = try load(text)
+        #expect(snapshot.effectiveYAML().contains("\"x$${Y} $1\""))
         #expect(try load(snapshot.effectiveYAML()) == snapshot)
     }
 }

@@ -120,13 +120,26 @@ extension ConfigurationValidation {
             values: variables.values, places: places, forms: VariableExpansion.forms)
     }
 
+    /// Keys of an entry of `hosts` that are printed as others that mean the same.
+    private static let otherNames = [
+        ("].request.timeout", "].timeouts.firstByte"),
+        ("].response.body.maximum", "].response.maximum"),
+        ("].response.body.larger", "].response.larger"),
+        ("].response.body.noTransform", "].response.noTransform"),
+    ]
+
     private func collect(
         _ node: ConfigNode, path: String, into places: inout [String: UsedVariables.Written]
     ) {
         switch node.content {
         case .null: break
         case .scalar:
-            if node.written != nil { places[path] = .scalar(text(node, path)) }
+            guard node.written != nil else { break }
+            let written = UsedVariables.Written.scalar(text(node, path))
+            places[path] = written
+            for (key, printed) in Self.otherNames where path.hasSuffix(key) {
+                places[path.dropLast(key.count) + printed] = written
+            }
         case .sequence(let values):
             for (index, value) in values.enumerated() {
                 collect(value, path: "\(path)[\(index)]", into: &places)

@@ -16,7 +16,7 @@ struct SourceFiles {
 
     /// The whole document, without `include`.
     let root: ConfigNode
-    /// Whether the file has the key `include`.
+    /// Whether the file names others, though there may be none.
     let hasIncludes: Bool
     let inputs: ConfigurationInputs
 
@@ -95,7 +95,7 @@ struct SourceFiles {
             if case .null = root.content, validation.errors.isEmpty {
                 validation.report(SourceFiles.empty(sources[0].name))
             }
-            let hasIncludes = root[SourceFiles.key] != nil
+            let hasIncludes = root[SourceFiles.key].map(\.isListWithElements) ?? false
             if case .mapping(let entries) = root.content {
                 let field = Field(node: root, path: "", validation: validation)
                 _ = Section.distinct(
@@ -284,5 +284,11 @@ extension SourceFiles.Reading {
         guard !match.hasPrefix("/"), pattern.folder == validation.folder else { return path }
         let folder = Folder.of(name)
         return folder == "." && !name.hasPrefix("./") ? match : "\(folder)/\(match)"
+    }
+}
+
+extension ConfigNode {
+    fileprivate var isListWithElements: Bool {
+        if case .sequence(let values) = content { !values.isEmpty } else { false }
     }
 }

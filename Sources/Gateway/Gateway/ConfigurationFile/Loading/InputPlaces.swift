@@ -16,11 +16,12 @@ struct InputPlaces {
     private var patterns: [String: Set<String>] = [:]
 
     init(of inputs: ConfigurationInputs) {
-        for path in inputs.states.keys { add(path) }
+        for path in inputs.states.keys { _ = walk(path) }
         for pattern in inputs.matches.keys {
             for (folder, names) in pattern.searched(most: SourceFiles.maximumFiles) {
                 let place = ConfigurationFiles.absolute(folder, in: "/")
-                patterns[addFolder(place), default: []].insert(names)
+                // A link to the folder is on the way, too.
+                patterns[walk(place + "/."), default: []].insert(names)
             }
         }
     }
@@ -37,15 +38,7 @@ struct InputPlaces {
         }
     }
 
-    /// Adds the places of a path.
-    private mutating func add(_ path: String) {
-        _ = walk(path)
-    }
-
-    /// Adds the places of a folder's links; returns the folder itself.
-    private mutating func addFolder(_ path: String) -> String { walk(path + "/.") }
-
-    /// Follows a path by its links. Returns the last folder that exists.
+    /// Adds the places of a path and of its links. Returns the last folder that exists.
     private mutating func walk(_ path: String) -> String {
         var folder = "/"
         var rest = Array(path.split(separator: "/").reversed())

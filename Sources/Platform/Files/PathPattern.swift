@@ -79,6 +79,13 @@ package struct PathPattern: Sendable, Hashable {
         }
     }
 
+    /// The absolute path of the folder before the first name that is a pattern. It may be missing.
+    package var base: String {
+        let names = text.split(separator: "/").prefix { !Self.isPattern($0) }
+        let root = text.utf8.first == UInt8(ascii: "/") ? "/" : ""
+        return path(of: root + names.joined(separator: "/"))
+    }
+
     private func exists(_ match: String) -> Bool {
         var status = stat()
         return lstat(path(of: match), &status) == 0

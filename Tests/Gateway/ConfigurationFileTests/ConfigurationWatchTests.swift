@@ -110,6 +110,8 @@ struct ConfigurationWatchTests {
         }
         watched.isSeen("changes in the new folder") { watched.run("echo '#' >> conf.d/a.yaml") }
         watched.isSeen("the folder removed") { watched.run("rm -r conf.d") }
+        watched.run("mkdir conf.d")
+        watched.isSeen("a file in a new folder") { watched.run("echo 'via: d' > conf.d/d.yaml") }
     }
 
     @Test func `is read when the links of a volume are swapped`() throws {

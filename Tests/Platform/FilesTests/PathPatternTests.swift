@@ -75,6 +75,9 @@ struct PathPatternTests {
         for name in ["a", "b"] { mkdir("\(folder.path)/\(name)", 0o755) }
         let found = PathPattern("*/./[x]", in: folder.path).searched(most: 10)
         #expect(found.map(\.names) == ["*", "[x]"])
+        #expect(PathPattern("a/c/*/d/?", in: "/x").base == "/x/a/c")
+        #expect(PathPattern("/a/[b]", in: "/x").base == "/a")
+        #expect(PathPattern("*", in: "/x").base == "/x/")
         #expect(PathPattern("c/*", in: folder.path).searched(most: 10).isEmpty)
         #expect(
             PathPattern("[ab]/*", in: folder.path).searched(most: 10).map(\.folder)

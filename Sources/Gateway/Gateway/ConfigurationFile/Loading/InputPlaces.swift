@@ -18,6 +18,7 @@ struct InputPlaces {
     init(of inputs: ConfigurationInputs) {
         for path in inputs.states.keys { _ = walk(path) }
         for pattern in inputs.matches.keys {
+            _ = walk(pattern.base + "/.")
             for (folder, names) in pattern.searched(most: SourceFiles.maximumFiles) {
                 let place = ConfigurationFiles.absolute(folder, in: "/")
                 // A link to the folder is on the way, too.

@@ -230,7 +230,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/ConfigurationFileTests": [
         "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "PinfoldConfiguration", "Clocks",
-        "EventLoop", "PinfoldTLS", "Gateway",
+        "Files", "EventLoop", "PinfoldTLS", "Gateway",
     ],
     "Gateway/AdminTests": [
         "HTTPCore", "ContentCoding", "Documents", "JSONSchema", "Locking", "PinfoldMetrics",

@@ -13,9 +13,11 @@ struct Check: ParsableCommand {
         discussion: """
             Prints the complete configuration with all defaults, which is itself a valid \
             configuration, and in comments at its end what is reached without the server being \
-            verified, and the rules of access; exits with 0. Settings that are valid but probably \
-            not intended cause warnings on standard error. If the configuration is invalid, prints \
-            one line for each error to standard error and exits with 1.
+            verified, the rules of access and, if it has `include`, the files that were read; \
+            exits with 0. In place of the value of an environment variable it prints `${NAME}`. \
+            Settings that are valid but probably not intended cause warnings on standard error. \
+            If the configuration is invalid, prints one line for each error to standard error and \
+            exits with 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -23,13 +25,19 @@ struct Check: ParsableCommand {
     func run() throws {
         let loaded = try options.loadOrExit()
         for warning in loaded.warnings { writeWarning("\(warning)") }
+        let variables = loaded.snapshot.variables
         for line in Self.idlePins(of: loaded.snapshot, now: Clock.wallSeconds()) {
-            writeWarning(line)
+            writeWarning(variables.concealed(in: line))
         }
         let summary = AccessSummary(of: loaded.snapshot)
         if let warning = summary.warning { writeWarning(warning) }
+        var comments = summary.lines
+        if loaded.hasIncludes {
+            comments.append("Read, in this order: \(loaded.inputs.files.joined(separator: ", "))")
+        }
         writeToStandardOutput(
-            loaded.snapshot.effectiveYAML() + summary.lines.map { "# \($0)\n" }.joined())
+            loaded.snapshot.effectiveYAML()
+                + comments.map { "# \(variables.concealed(in: $0))\n" }.joined())
     }
 }
 

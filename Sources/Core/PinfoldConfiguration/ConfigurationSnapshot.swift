@@ -7,6 +7,8 @@ import HTTPCore
 /// A reload creates another one; the process numbers them (the generation is not part of the
 /// configuration, so that two loads of the same text are equal).
 package struct ConfigurationSnapshot: Sendable, Equatable {
+    /// Whether the configuration is read again when its files change.
+    package var watch = false
     /// The number of threads that each run an event loop.
     package var workers: WorkerCount
     /// The gateway's name in messages (`via`); `nil` for its own.
@@ -39,6 +41,8 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     package var timeouts: TimeoutsConfiguration
     /// The operational log's level and the access log.
     package var log: LogConfiguration
+    /// The environment variables whose values it has, for whoever prints them.
+    package var variables = UsedVariables()
 
     /// Creates a configuration with these values, and defaults for the rest.
     package init(

@@ -18,12 +18,6 @@ private func text(_ authorization: String) -> String {
 
 private let place = "gateway.yaml:6: hosts[0].request.authorization"
 
-private func environment(_ variables: [String: String]) -> ConfigurationEnvironment {
-    var environment = testEnvironment
-    environment.variables = .fixed(variables)
-    return environment
-}
-
 private func writeSecret(_ bytes: [UInt8], in folder: String, mode: Int = 0o600) throws {
     let path = folder + "/secret"
     #expect(FileManager.default.createFile(atPath: path, contents: Data(bytes)))
@@ -60,7 +54,7 @@ struct AuthorizationTests {
                 text("{ bearer: { tokenFile: secret }, clearText: refuse }"), folder: folder)
             let ofVariable = try load(
                 text("{ bearer: { tokenVariable: API_TOKEN } }"),
-                environment: environment(["API_TOKEN": "mF_9.B5f-4.1JqM"]))
+                environment: environment(with: ["API_TOKEN": "mF_9.B5f-4.1JqM"]))
             for snapshot in [ofFile, ofVariable] {
                 let authorization = snapshot.hosts.entries[0].request.authorization
                 #expect(authorization?.fieldValue.text == "Bearer mF_9.B5f-4.1JqM")
@@ -71,7 +65,7 @@ struct AuthorizationTests {
     @Test func `an empty user and a variable for the password are possible`() throws {
         let snapshot = try load(
             text("{ basic: { user: '', passwordVariable: _p1 } }"),
-            environment: environment(["_p1": "x"]))
+            environment: environment(with: ["_p1": "x"]))
         let authorization = try #require(snapshot.hosts.entries[0].request.authorization)
         #expect(authorization.fieldValue.text == "Basic Ong=")
         #expect(authorization.scheme == .basic(user: "", .variable("_p1")))
@@ -81,7 +75,7 @@ struct AuthorizationTests {
     {
         try withTemporaryFolder { folder in
             try writeSecret(Array("s3cret".utf8), in: folder)
-            let surroundings = environment(["TOKEN": "t0ken"])
+            let surroundings = environment(with: ["TOKEN": "t0ken"])
             for (written, shown) in [
                 (
                     "{ basic: { user: 'a b', passwordFile: secret } }",
@@ -171,7 +165,7 @@ struct AuthorizationTests {
     ])
     func `wrong credentials are reported`(authorization: String, line: String) {
         let found = errors(
-            of: text(authorization), environment: environment(["P": "secret", "EMPTY": ""]))
+            of: text(authorization), environment: environment(with: ["P": "secret", "EMPTY": ""]))
         #expect(found.first == place + line)
         #expect(!found.joined().contains("secret\""))
     }

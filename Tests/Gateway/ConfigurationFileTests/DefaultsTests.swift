@@ -11,6 +11,8 @@ struct DefaultsTests {
     @Test
     func `without a file proxy and admin listen on loopback and serve only loopback`() throws {
         let snapshot = try loadDefaults()
+        #expect(!snapshot.watch)
+        #expect(snapshot.variables.isEmpty)
         #expect(snapshot.listeners.map(\.name) == ["proxy"])
         #expect(snapshot.listeners.map(\.address.description) == ["127.0.0.1:8080"])
         #expect(snapshot.listeners.map(\.kind) == [.forward])

@@ -27,29 +27,38 @@ struct FilesTests {
 
     @Test func `a file is read once it stops changing`() throws {
         try withTemporaryFolder { folder in
-            let path = folder + "/file"
+            let path = folder + "/file.yaml"
             _ = FileManager.default.createFile(atPath: path, contents: Data())
             // Empty at first, as editors do it, and written in parts.
             var parts = 0
-            let content = try ConfigurationFiles.readSettled(path, limit: 1000) { milliseconds in
+            let sources = try SourceFiles(path, environment: testEnvironment) { milliseconds in
                 #expect(milliseconds == ConfigurationFiles.quietMilliseconds)
                 guard parts < 6 else { return }
+                append("part\(parts): 1\n", to: path)
                 parts += 1
-                append("part\n", to: path)
             }
-            #expect(content == Array(String(repeating: "part\n", count: 6).utf8))
+            guard case .mapping(let entries) = sources.root.content else {
+                return #expect(Bool(false), "\(sources.root)")
+            }
+            #expect(entries.map(\.key) == (0..<6).map { "part\($0)" })
         }
     }
 
     @Test func `a file that never stops changing is an error`() throws {
         try withTemporaryFolder { folder in
-            let path = folder + "/file"
+            let path = folder + "/file.yaml"
             _ = FileManager.default.createFile(atPath: path, contents: Data())
             var looks = 0
-            #expect(throws: ConfigurationFiles.ReadError(text: "keeps changing while it is read")) {
-                try ConfigurationFiles.readSettled(path, limit: 100_000) { _ in
+            let expected = ConfigurationErrors(errors: [
+                ConfigurationError(
+                    origin: .file(name: path, line: 0), key: "",
+                    problem: "keeps changing while it is read",
+                    expected: "a readable configuration file")
+            ])
+            #expect(throws: expected) {
+                try SourceFiles(path, environment: testEnvironment) { _ in
                     looks += 1
-                    append("a", to: path)
+                    append("#", to: path)
                 }
             }
             #expect(looks == ConfigurationFiles.attempts)

@@ -13,7 +13,8 @@ struct FuzzTests {
         try withFullConfiguration { folder in
             var random = SeededRandom(seed: seed)
             let original = Array(fullConfiguration.utf8)
-            let loader = ConfigurationLoader(environment: testEnvironment)
+            let loader = ConfigurationLoader(
+                environment: environment(with: ["A": "a variable: [x]"]))
             for _ in 0..<Self.rounds {
                 let text = mutated(original, &random)
                 do {
@@ -70,6 +71,7 @@ struct FuzzTests {
             "!<x> ", "#", "\n", "\t", "~", "<<: ", "---\n", "...\n", "%YAML 1.1\n", "\u{0}",
             "\u{E000}1\u{E001}", "\u{FEFF}", "-1", "99999999999999999999", "0x7f", ".inf", "\\",
             "\"\\ud800\"", "\"\\x00\"", "workers: 1\n", "  ", "limits: { fields: 1 }\n",
+            "${A}", "$${", "${", "$", "include: ['*']\n", "watch: true\n",
         ]
         var bytes = original
         for _ in 0..<Int.random(in: 1...6, using: &random) {

@@ -8,6 +8,13 @@ import TestSupport
 let testEnvironment = ConfigurationEnvironment(
     homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", cores: 4)
 
+/// An environment with variables.
+func environment(with variables: [String: String]) -> ConfigurationEnvironment {
+    var environment = testEnvironment
+    environment.variables = .fixed(variables)
+    return environment
+}
+
 /// Loads a text as the file `gateway.yaml` in a folder.
 func load(
     _ text: String, folder: String = "/srv", overlay: CommandLineOverlay = CommandLineOverlay(),

@@ -72,8 +72,8 @@ struct YAMLDocumentTests {
         ("workers: 1\n---\nworkers: 2", ": expected a single document"),
         ("x: \u{1}", "not valid YAML"),
         ("[a]: 1", ":1: a list or a mapping as a key; expected a name"),
-        ("- a\n- b", ":1: is a list; expected a mapping with workers, via"),
-        ("workers", ":1: is a single value; expected a mapping with workers, via"),
+        ("- a\n- b", ":1: is a list; expected a mapping with include, watch"),
+        ("workers", ":1: is a single value; expected a mapping with include, watch"),
     ])
     func `what is not a YAML mapping is an error with its line`(text: String, expected: String) {
         let lines = errors(of: text)

@@ -3,14 +3,41 @@ import Logging
 import PinfoldConfiguration
 import Threads
 
-// Files that are reloaded when they change, without rereading the configuration file itself.
+// Files that are reloaded when they change: the configuration's own, with everything, and those that
+// can be replaced without rereading it.
 extension GatewayProcess {
+    /// How long the main thread waits for a signal before it looks after the rest.
+    var controlMilliseconds: Int {
+        if successor != nil { return Self.handoverMilliseconds }
+        if reading != nil || service.isReloading || predecessor != nil {
+            return FileReading.intervalMilliseconds
+        }
+        if inputsWatch.isActive { return ConfigurationWatch.intervalMilliseconds }
+        return watched.isEmpty
+            ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
+    }
+
     /// Begins to watch the files of a configuration that has just been read.
     func watch(_ configuration: ConfigurationSnapshot) {
         watched.watch(configuration.watchedFiles)
         // What is being read was named by the previous configuration.
         reading = nil
         publishFiles()
+    }
+
+    /// Watches what a configuration was read from, with or without success, if the one in force
+    /// wants that.
+    ///
+    /// - Parameter isInForce: Whether it is the one in force. Then those files are left out that are
+    ///   read again by themselves.
+    func watch(_ inputs: ConfigurationInputs, isInForce: Bool) {
+        let others = isInForce ? Set(configuration.watchedFiles.joined()) : []
+        let problem = inputsWatch.follow(
+            inputs, isOn: configuration.watch, except: others, at: Clock.monotonicMilliseconds())
+        guard let problem else { return }
+        logger.warning(
+            "the system does not tell about changes; configuration files are looked at every second",
+            metadata: ["error": "\(problem.reason)"])
     }
 
     /// Begins to read the files that have changed, or puts in force what has been read.
@@ -62,7 +89,8 @@ extension GatewayProcess {
     /// Logs one line for each change of a set of files.
     private func log(_ turns: [WatchedFiles.Turn]) {
         for turn in turns where turn.isRestored {
-            let paths = turn.paths.joined(separator: ", ")
+            let paths = configuration.variables.concealed(
+                in: turn.paths.joined(separator: ", "))
             logger.notice(
                 "a configuration file can be used again", metadata: ["file": "\(paths)"])
         }
@@ -78,10 +106,12 @@ extension GatewayProcess {
     private static let fileLimit = 1000
 
     private func publishFiles() {
-        let files = watched.outcomes.prefix(Self.fileLimit)
+        let files = watched.outcomes.prefix(Self.fileLimit).map { file in
+            (path: configuration.variables.concealed(in: file.path), outcome: file.outcome)
+        }
         let (areUsable, refusals) = (watched.areUsable, watched.unusableCount)
         published.reload.withLock {
-            $0.files = Array(files)
+            $0.files = files
             $0.filesAreUsable = areUsable
             $0.fileRefusals = refusals
         }

@@ -7,9 +7,11 @@ extension GatewayProcess {
     func reload() {
         let waiting = reloads.take()
         service.reloading()
+        var inputs = ConfigurationInputs()
         do {
             let former = configuration
             let loaded = try load(configuration.access.lists)
+            inputs = loaded.inputs
             let findings = loaded.warnings.map { ConfigurationFinding($0) }
             let needRestart = sectionsThatNeedRestart(loaded.snapshot)
             let (generation, perWorker) = try adopt(loaded.snapshot) {
@@ -17,6 +19,7 @@ extension GatewayProcess {
                 reloadEnded(errors: [], warnings: findings)
             }
             watch(loaded.snapshot)
+            watch(inputs, isInForce: true)
             announce(perWorker)
             service.reloaded(
                 generation: generation, listeners: loaded.snapshot.listeners.count)
@@ -33,6 +36,7 @@ extension GatewayProcess {
             let errors = ConfigurationFinding.all(of: error)
             reloadEnded(errors: errors, warnings: nil)
             service.notReloaded()
+            watch((error as? ConfigurationErrors)?.inputs ?? inputs, isInForce: false)
             logger.error(
                 "configuration not reloaded; the previous one remains in effect",
                 metadata: ["error": "\(error)"])

@@ -9,9 +9,11 @@ extension GatewayProcess {
 
     func warnOfWhatIsRemoved(_ next: ConfigurationSnapshot) {
         for removal in ConfigurationRemoval.all(from: configuration, to: next) {
+            let names = configuration.variables.concealed(
+                in: removal.names.joined(separator: ", "))
             logger.warning(
                 "the reload removes configuration entries",
-                metadata: ["\(removal.section)": "\(removal.names.joined(separator: ", "))"])
+                metadata: ["\(removal.section)": "\(names)"])
         }
     }
 

@@ -28,7 +28,7 @@ package final class GatewayProcess {
     /// How the process was started; `nil` if it cannot be started again.
     let invocation: Invocation?
     /// Who has started this process to take over, until it has ended.
-    private var predecessor: Predecessor?
+    private(set) var predecessor: Predecessor?
     /// Who is being started to take over.
     var successor: Successor?
     var successorVersion = ""
@@ -39,6 +39,7 @@ package final class GatewayProcess {
     let logger: Logger
     var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
+    private let startInputs: ConfigurationInputs
     /// What was derived from `configuration`; `nil` before the start.
     private var policy: PolicySnapshot?
     let published: PublishedState
@@ -48,6 +49,8 @@ package final class GatewayProcess {
     /// Created with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
     var watched = WatchedFiles()
+    /// What the configuration was read from.
+    var inputsWatch = ConfigurationWatch()
     /// The changed files that are being read, or `nil` if none are.
     var reading: FileReading?
     /// By the names of host entries.
@@ -85,6 +88,7 @@ package final class GatewayProcess {
         let configuration = loaded.snapshot
         self.configuration = configuration
         startWarnings = loaded.warnings
+        startInputs = loaded.inputs
         self.load = load
         self.invocation = invocation
         self.predecessor = predecessor
@@ -135,6 +139,7 @@ package final class GatewayProcess {
         takeOver(perWorker)
         announce(perWorker)
         watch(configuration)
+        watch(startInputs, isInForce: true)
         try service.startWatchdog(shared, mailboxes, logger)
         service.ready(listeners: configuration.listeners.count)
         control()
@@ -330,15 +335,10 @@ package final class GatewayProcess {
     private func control() {
         var memory = FreedMemory()
         var waited = 0
+        var filesWaited = 0
         while true {
             service.workersFollow(generation: shared?.generationInForce ?? 0)
-            let pause =
-                successor != nil
-                ? Self.handoverMilliseconds
-                : reading != nil || service.isReloading || predecessor != nil
-                ? FileReading.intervalMilliseconds
-                : watched.isEmpty
-                    ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
+            let pause = controlMilliseconds
             switch signals.wait(milliseconds: pause) {
             case .reload: successor == nil ? reload() : (reloadIsDue = true)
             case .reopenLogs: shared?.accessLog?.reopen()
@@ -347,9 +347,16 @@ package final class GatewayProcess {
                 abandonUpgrade()
                 return drain()
             case .none:
-                checkFiles()
                 checkPredecessor()
                 if hasSuccessor(), finish() { return }
+                if inputsWatch.isDue(at: Clock.monotonicMilliseconds()) {
+                    successor == nil ? reload() : (reloadIsDue = true)
+                }
+                filesWaited += pause
+                if reading != nil || filesWaited >= WatchedFiles.intervalMilliseconds {
+                    filesWaited = 0
+                    checkFiles()
+                }
                 waited += pause
                 guard waited >= FreedMemory.intervalMilliseconds else { continue }
                 waited = 0
@@ -371,7 +378,7 @@ package final class GatewayProcess {
     private static let closeAtOnceMilliseconds: Int64 = 100
 
     /// How often the main thread looks whether a successor is ready.
-    private static let handoverMilliseconds = 10
+    static let handoverMilliseconds = 10
     /// How often a successor is told what the counters are.
     private static let countingMilliseconds: Int64 = 1000
 

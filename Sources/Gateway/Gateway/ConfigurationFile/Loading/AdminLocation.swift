@@ -20,8 +20,8 @@ extension ConfigurationLoader {
     /// How the administrative address of a file is reached. The rest of the file is not checked,
     /// and none of the files that it names is read: it may be asked for by a user who may not read
     /// them, or about a file that a gateway would refuse.
-    package func adminLocation(file: String) throws(ConfigurationError) -> AdminLocation {
-        let root = try unchecked(file)
+    package func adminLocation(file: String) throws(ConfigurationErrors) -> AdminLocation {
+        let root = try unchecked(file, section: .admin)
         var location = AdminLocation()
         guard let admin = root.key(SectionName.admin.rawValue) else { return location }
         let reader = SnapshotReader(validation: root.validation)
@@ -39,7 +39,7 @@ extension ConfigurationLoader {
             location.certificates = (certificate.elements ?? [certificate])
                 .compactMap { $0.filePath() }
         }
-        if let error = root.validation.sortedErrors.first { throw error }
+        try requireNoErrors(root.validation)
         return location
     }
 }

@@ -106,10 +106,4 @@ extension ConfigNode {
         entry.set("intercept", to: CommandLineOverlay.scalar("true", "--intercept"))
         return entry
     }
-
-    /// This mapping without a key.
-    fileprivate func without(_ key: String) -> ConfigNode {
-        guard case .mapping(let entries) = content else { return self }
-        return ConfigNode(origin: origin, content: .mapping(entries.filter { $0.key != key }))
-    }
 }

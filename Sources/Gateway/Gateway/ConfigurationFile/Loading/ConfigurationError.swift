@@ -14,6 +14,11 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
             if case .file(_, let line) = self { line } else { nil }
         }
 
+        /// The file's name, or `nil` if the value was not written in a file.
+        package var file: String? {
+            if case .file(let name, _) = self { name } else { nil }
+        }
+
         /// `file:line: key`, without the key if it is empty; or `--option`, whose key the user did
         /// not write.
         func place(key: String) -> String {
@@ -46,10 +51,23 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     }
 }
 
-/// All errors in a configuration, in the order of the file; never empty.
+/// All errors in a configuration, in the order of the files; never empty.
 package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConvertible {
     /// The errors.
     package var errors: [ConfigurationError]
+    /// What was read until then.
+    package var inputs: ConfigurationInputs
+
+    package init(
+        errors: [ConfigurationError], inputs: ConfigurationInputs = ConfigurationInputs()
+    ) {
+        (self.errors, self.inputs) = (errors, inputs)
+    }
+
+    /// Whether the errors are the same.
+    package static func == (left: ConfigurationErrors, right: ConfigurationErrors) -> Bool {
+        left.errors == right.errors
+    }
 
     /// One line per error.
     package var description: String {

@@ -24,51 +24,13 @@ package struct ConfigurationLoader: Sendable {
         file: String?, overlay: CommandLineOverlay = CommandLineOverlay()
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
         guard let file else {
+            let validation = ConfigurationValidation(
+                environment: environment, folder: environment.workingFolder)
             let nothing = ConfigNode(origin: .builtIn, content: .null)
-            return try check(nothing, folder: environment.workingFolder, overlay: overlay)
+            return try check(nothing, overlay: overlay, validation: validation)
         }
-        let text: [UInt8]
-        do {
-            text = try ConfigurationFiles.readSettled(
-                ConfigurationFiles.absolute(file, in: environment.workingFolder),
-                limit: YAMLDocument.maximumBytes)
-        } catch {
-            throw ConfigurationErrors(errors: [
-                ConfigurationError(
-                    origin: .file(name: file, line: 0), key: "", problem: error.text,
-                    expected: "a readable configuration file")
-            ])
-        }
-        return try load(text: text, name: file, overlay: overlay)
-    }
-
-    /// The files that a configuration names for the interception authority, or `nil` if it names
-    /// none. The files need not exist yet, and the rest of the configuration is not checked.
-    package func authorityPaths(
-        file: String
-    ) throws(ConfigurationError) -> (certificate: String, key: String)? {
-        let root = try unchecked(file)
-        guard let section = root.key(SectionName.interception.rawValue),
-            let certificate = section.key("certificate")?.filePath(),
-            let key = section.key("key")?.filePath()
-        else { return nil }
-        return (certificate, key)
-    }
-
-    /// The tree of a file that is not checked.
-    func unchecked(_ file: String) throws(ConfigurationError) -> Field {
-        let text: [UInt8]
-        do {
-            text = try ConfigurationFiles.readSettled(file, limit: YAMLDocument.maximumBytes)
-        } catch {
-            throw ConfigurationError(
-                origin: .file(name: file, line: 0), key: "", problem: error.text,
-                expected: "a readable configuration file")
-        }
-        let folder = Folder.of(ConfigurationFiles.absolute(file, in: environment.workingFolder))
-        let validation = ConfigurationValidation(environment: environment, folder: folder)
-        return Field(
-            node: try YAMLDocument.parse(text, name: file), path: "", validation: validation)
+        return try load(
+            SourceFiles(file, environment: environment), name: file, overlay: overlay)
     }
 
     /// Loads a configuration from the text of a file.
@@ -79,35 +41,88 @@ package struct ConfigurationLoader: Sendable {
     package func load(
         text: [UInt8], name: String, overlay: CommandLineOverlay = CommandLineOverlay()
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
-        let root: ConfigNode
-        do {
-            root = try YAMLDocument.parse(text, name: name)
-        } catch {
-            throw ConfigurationErrors(errors: [error])
-        }
-        if case .null = root.content { throw ConfigurationErrors(errors: [Self.empty(name)]) }
-        let folder = Folder.of(ConfigurationFiles.absolute(name, in: environment.workingFolder))
-        return try check(root, folder: folder, overlay: overlay)
+        try load(
+            SourceFiles(name, text: text, environment: environment), name: name, overlay: overlay)
     }
 
-    /// The error for a file without any keys. Such a file is probably still being written, or is
-    /// not the intended one. Loading it would remove every listener, pinset and rule.
-    private static func empty(_ name: String) -> ConfigurationError {
-        ConfigurationError(
-            origin: .file(name: name, line: 0), key: "", problem: "has no keys",
-            expected: "at least one key; for the built-in defaults, omit --config or write {}")
+    private func load(
+        _ sources: SourceFiles, name: String, overlay: CommandLineOverlay
+    ) throws(ConfigurationErrors) -> LoadedConfiguration {
+        let validation = try validation(sources, name: name)
+        let root = try expanded(sources.root, validation)
+        var loaded = try check(root, overlay: overlay, validation: validation)
+        loaded.hasIncludes = sources.hasIncludes
+        return loaded
+    }
+
+    /// The files that a configuration names for the interception authority, or `nil` if it names
+    /// none. The files need not exist yet, and the rest of the configuration is not checked.
+    package func authorityPaths(
+        file: String
+    ) throws(ConfigurationErrors) -> (certificate: String, key: String)? {
+        let root = try unchecked(file, section: .interception)
+        guard let section = root.key(SectionName.interception.rawValue),
+            let certificate = section.key("certificate")?.filePath(),
+            let key = section.key("key")?.filePath()
+        else { return nil }
+        return (certificate, key)
+    }
+
+    /// One section of a file, with the values of variables; neither it nor the rest is checked.
+    func unchecked(
+        _ file: String, section name: SectionName
+    ) throws(ConfigurationErrors) -> Field {
+        let sources = try SourceFiles(file, environment: environment)
+        let validation = try validation(sources, name: file)
+        var section = sources.root
+        if case .mapping(let entries) = section.content {
+            section.content = .mapping(entries.filter { $0.key == name.rawValue })
+        }
+        return Field(node: try expanded(section, validation), path: "", validation: validation)
+    }
+
+    private func validation(
+        _ sources: SourceFiles, name: String
+    ) throws(ConfigurationErrors) -> ConfigurationValidation {
+        let path = ConfigurationFiles.absolute(name, in: environment.workingFolder)
+        let validation = ConfigurationValidation(
+            environment: environment, folder: Folder.of(path))
+        validation.inputs = sources.inputs
+        validation.files = sources.inputs.files
+        return validation
+    }
+
+    /// The document with the values of variables. Without one of them it is not checked any
+    /// further.
+    private func expanded(
+        _ root: ConfigNode, _ validation: ConfigurationValidation
+    ) throws(ConfigurationErrors) -> ConfigNode {
+        var expansion = VariableExpansion(environment.variables)
+        let root = expansion.expand(root, path: "")
+        validation.add(expansion)
+        try requireNoErrors(validation)
+        return root
+    }
+
+    func requireNoErrors(
+        _ validation: ConfigurationValidation
+    ) throws(ConfigurationErrors) {
+        let errors = validation.sortedErrors
+        guard errors.isEmpty else {
+            throw ConfigurationErrors(errors: errors, inputs: validation.inputs)
+        }
     }
 
     private func check(
-        _ document: ConfigNode, folder: String, overlay: CommandLineOverlay
+        _ document: ConfigNode, overlay: CommandLineOverlay, validation: ConfigurationValidation
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
-        let validation = ConfigurationValidation(environment: environment, folder: folder)
         var root = document
         overlay.apply(to: &root, validation: validation)
-        let snapshot = SnapshotReader(validation: validation).snapshot(root)
-        let errors = validation.sortedErrors
-        guard errors.isEmpty else { throw ConfigurationErrors(errors: errors) }
-        return LoadedConfiguration(snapshot: snapshot, warnings: validation.sortedWarnings)
+        var snapshot = SnapshotReader(validation: validation).snapshot(root)
+        try requireNoErrors(validation)
+        snapshot.variables = validation.variables(writtenIn: root)
+        return LoadedConfiguration(
+            snapshot: snapshot, warnings: validation.sortedWarnings, inputs: validation.inputs)
     }
 }
 
@@ -130,7 +145,7 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var looksAtPaths = false
     /// How many files the process may open after raising its own limit, or `nil` if unknown.
     package var openFiles: Int?
-    /// The environment variables that may contain secrets.
+    /// The environment variables, for `${NAME}` and keys that name one. They may contain secrets.
     package var variables = EnvironmentVariables.fixed([:])
     /// The lists that are in force: they are used again where their files have not changed.
     package var lists: [AccessList] = []

@@ -20,12 +20,20 @@ package struct ConfigurationWarning: Sendable, Equatable, CustomStringConvertibl
 package struct LoadedConfiguration: Sendable, Equatable {
     /// The configuration, with all defaults filled in.
     package var snapshot: ConfigurationSnapshot
-    /// The warnings, in the order of the file.
+    /// The warnings, in the order of the files.
     package var warnings: [ConfigurationWarning]
+    /// What it was read from.
+    package var inputs: ConfigurationInputs
+    /// Whether there may be included files.
+    package var hasIncludes = false
 
     /// A configuration with its warnings.
-    package init(snapshot: ConfigurationSnapshot, warnings: [ConfigurationWarning] = []) {
+    package init(
+        snapshot: ConfigurationSnapshot, warnings: [ConfigurationWarning] = [],
+        inputs: ConfigurationInputs = ConfigurationInputs()
+    ) {
         self.snapshot = snapshot
         self.warnings = warnings
+        self.inputs = inputs
     }
 }

@@ -5,16 +5,20 @@ import Trust
 extension ConfigurationSnapshot {
     /// The whole configuration as YAML, with every default filled in and every path absolute. It
     /// is a valid configuration that loads to an equal snapshot. Of secrets (the administrative
-    /// token, the interception authority's key), only the file is printed.
+    /// token, the interception authority's key), only the file is printed, and of environment
+    /// variables only `${NAME}`.
     package func effectiveYAML() -> String {
         var yaml = YAMLText()
         for section in SectionName.allCases { write(section, to: &yaml) }
-        return yaml.text
+        return EffectiveVariables.written(in: yaml.text, variables)
     }
 
     private func write(_ section: SectionName, to yaml: inout YAMLText) {
         let key = section.rawValue
         switch section {
+        // What is printed has all of them.
+        case .include: yaml.line(0, "\(key): []")
+        case .watch: yaml.line(0, "\(key): \(watch)")
         case .workers:
             switch workers {
             case .auto(let cores):
@@ -58,7 +62,7 @@ extension SectionName {
     /// the documentation with them, or `nil` if the section has no keys.
     var described: [DescribedKey]? {
         switch self {
-        case .workers, .via: nil
+        case .include, .watch, .workers, .via: nil
         case .listeners:
             ListenerConfiguration.table(hasExplicitClients: true).described(
                 ListenerConfiguration(

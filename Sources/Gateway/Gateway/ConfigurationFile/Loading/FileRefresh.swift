@@ -57,8 +57,12 @@ extension ConfigurationSnapshot {
         // Rebuild the index only if an entry has changed.
         if files.hasReplaced { next.hosts = HostTable(entries: entries) }
         return RefreshedConfiguration(
-            snapshot: next, warnings: files.warnings, problems: files.problems,
-            outdated: files.outdated)
+            snapshot: next, warnings: files.warnings.map(variables.concealed(in:)),
+            problems: files.problems.map { problem in
+                FileRefreshError(
+                    paths: problem.paths,
+                    description: variables.concealed(in: problem.description))
+            }, outdated: files.outdated)
     }
 }
 

@@ -9,6 +9,9 @@ extension ConfigurationSnapshot {
 
     private func differs(from other: ConfigurationSnapshot, in section: SectionName) -> Bool {
         switch section {
+        // What the files include is in the other sections.
+        case .include: false
+        case .watch: watch != other.watch
         case .workers: workers != other.workers
         case .via: via != other.via
         case .listeners: listeners != other.listeners

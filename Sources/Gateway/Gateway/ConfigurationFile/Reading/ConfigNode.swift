@@ -33,6 +33,8 @@ package struct ConfigNode: Sendable {
 
     package var origin: ConfigurationError.Origin
     package var content: Content
+    /// A scalar as written, if it has variables; `content` has their values.
+    package var written: WrittenScalar?
 
     /// The value of a key, the first if there are several.
     subscript(key: String) -> ConfigNode? {
@@ -56,6 +58,12 @@ package struct ConfigNode: Sendable {
         case .scalar, .sequence:
             break
         }
+    }
+
+    /// This mapping without a key.
+    func without(_ key: String) -> ConfigNode {
+        guard case .mapping(let entries) = content else { return self }
+        return ConfigNode(origin: origin, content: .mapping(entries.filter { $0.key != key }))
     }
 
     /// Adds values to the end of a list; a missing or null list becomes one.

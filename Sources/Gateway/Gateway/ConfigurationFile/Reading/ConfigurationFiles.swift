@@ -11,6 +11,8 @@ enum ConfigurationFiles {
     /// Why a file could not be read, as a message for the user.
     struct ReadError: Error, Equatable {
         var text: String
+        /// Whether others could write the file.
+        var isOfOwnership = false
     }
 
     /// Reads a regular file. Anything else (a pipe, a device, a folder) is rejected at once:
@@ -44,25 +46,9 @@ enum ConfigurationFiles {
     /// How many times a changing file is read again.
     static let attempts = 14
 
-    /// Like `read`, but waits until the file's size and modification time have been stable for a
-    /// moment.
-    /// - Parameter pause: Waits for a number of milliseconds.
-    static func readSettled(
-        _ path: String, limit: Int, pause: (Int64) -> Void = sleep
-    ) throws(ReadError) -> [UInt8] {
-        var last = try readOnce(path, limit: limit)
-        if last.version.isOld { return last.content }
-        for _ in 0..<attempts {
-            pause(quietMilliseconds)
-            let next = try readOnce(path, limit: limit)
-            if next.version == last.version { return next.content }
-            last = next
-        }
-        throw ReadError(text: "keeps changing while it is read")
-    }
-
     /// The attributes that show whether a file has changed.
     struct Version: Equatable {
+        var device: UInt
         var inode: UInt
         var size: Int
         /// The modification time, to the nanosecond. It can be set to any value.
@@ -72,11 +58,16 @@ enum ConfigurationFiles {
         var permissions: mode_t
 
         init(_ status: stat) {
+            device = UInt(status.st_dev)
             inode = UInt(status.st_ino)
             size = Int(status.st_size)
             seconds = status.st_mtim.tv_sec
             nanoseconds = status.st_mtim.tv_nsec
             permissions = status.st_mode & 0o7777
+        }
+
+        func isSameFile(_ other: Version) -> Bool {
+            device == other.device && inode == other.inode
         }
 
         /// Whether the last change is long enough ago.
@@ -89,24 +80,27 @@ enum ConfigurationFiles {
         }
     }
 
-    private static func readOnce(
-        _ path: String, limit: Int
+    /// - Parameter problem: Why an open file must not be used, if it must not.
+    static func readOnce(
+        _ path: String, limit: Int, problem: (borrowing OpenFile) -> String? = { _ in nil }
     ) throws(ReadError) -> (content: [UInt8], version: Version) {
         guard !path.utf8.contains(0) else { throw ReadError(text: "has a NUL in its path") }
-        let other: String
+        let other: ReadError
         do throws(FileError) {
             let file = try OpenFile(path)
             if let kind = otherKind(file.kind) {
-                other = "is \(kind), not a regular file"
+                other = ReadError(text: "is \(kind), not a regular file")
+            } else if let problem = problem(file) {
+                other = ReadError(text: problem, isOfOwnership: true)
             } else {
                 let content = try file.contents(most: limit)
                 if content.count <= limit { return (content, Version(file.status)) }
-                other = "is longer than \(limit) bytes"
+                other = ReadError(text: "is longer than \(limit) bytes")
             }
         } catch {
             throw ReadError(text: "cannot be read: \(error.reason)")
         }
-        throw ReadError(text: other)
+        throw other
     }
 
     /// The type of a file that is not a regular file, or `nil` if it is one.

@@ -10,7 +10,10 @@ package enum EnvironmentVariables: Sendable, Equatable {
     /// The bytes of a variable's value, or `nil` if it is not set.
     subscript(name: String) -> [UInt8]? {
         switch self {
-        case .ofProcess: getenv(name).map { Array(String(cString: $0).utf8) }
+        case .ofProcess:
+            getenv(name).map { value in
+                UnsafeRawBufferPointer(start: value, count: strlen(value)).map { $0 }
+            }
         case .fixed(let values): values[name].map { Array($0.utf8) }
         }
     }

@@ -9,12 +9,12 @@ struct Field {
 
     /// Reports an error in the value.
     func fail(_ problem: String, expected: String) {
-        validation.report(node.origin, path, problem, expected: expected)
+        validation.report(node.origin, path, node.concealed(in: problem), expected: expected)
     }
 
     /// Warns that the value is valid, but probably does not have the intended effect.
     func warn(_ text: String) {
-        validation.warn(node.origin, path, text)
+        validation.warn(node.origin, path, node.concealed(in: text))
     }
 
     /// A scalar as text, with or without quotes.
@@ -33,7 +33,8 @@ struct Field {
     ) -> Value? {
         guard let text = text(expected: expected) else { return nil }
         guard let value = parse(text) else {
-            let hint = meant(text).map { " (did you mean \($0)?)" } ?? ""
+            let hint =
+                node.written == nil ? meant(text).map { " (did you mean \($0)?)" } ?? "" : ""
             fail("\(quoted(text)) is not valid\(hint)", expected: expected)
             return nil
         }
@@ -90,17 +91,19 @@ struct Field {
     ) -> Value? {
         guard let value = parsed(expected: expected, meant: meant, parse) else { return nil }
         guard range.contains(value) else {
-            fail("\(shown(value)) is out of range", expected: expected)
+            let value = node.written.map { quoted($0.text) } ?? shown(value)
+            fail("\(value) is out of range", expected: expected)
             return nil
         }
         return value
     }
 
-    /// A boolean: `true` or `false`, without quotes.
+    /// A boolean: `true` or `false`, without quotes unless it comes from a variable, which needs
+    /// them within braces and brackets.
     func boolean() -> Bool? {
         let expected = "true or false"
         guard let text = text(expected: expected) else { return nil }
-        if case .scalar(_, isPlain: true) = node.content {
+        if case .scalar(_, let isPlain) = node.content, isPlain || node.written != nil {
             switch text {
             case "true", "True", "TRUE": return true
             case "false", "False", "FALSE": return false
@@ -154,7 +157,9 @@ struct Field {
     func filePath() -> String? {
         parsed(expected: "a path (`~` requires HOME to be set)") { text in
             guard !text.isEmpty, !text.utf8.contains(0) else { return nil }
-            return validation.path(text, writtenIn: node.origin)
+            guard let path = validation.path(text, writtenIn: node.origin) else { return nil }
+            validation.note(path, of: self)
+            return path
         }
     }
 
@@ -169,6 +174,7 @@ struct Field {
     /// - Parameter isKey: Whether to warn if users other than the owner and group can read it.
     ///   Systems use groups to let services share the keys of their certificates.
     func contents(ofFile path: String, isKey: Bool = false) -> [UInt8]? {
+        validation.note(path)
         do {
             guard isKey else { return try ConfigurationFiles.read(path) }
             let (content, exposure) = try ConfigurationFiles.readSecret(path, isForGroup: true)

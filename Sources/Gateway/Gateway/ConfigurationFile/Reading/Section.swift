@@ -38,7 +38,10 @@ struct Section {
                 return true
             }
             var place = ""
-            if case .file(_, let line) = earlier { place = " (first on line \(line))" }
+            if case .file(let name, let line) = earlier {
+                let isHere = entry.keyOrigin.file == name
+                place = " (first \(isHere ? "on line \(line)" : "in \(name):\(line)"))"
+            }
             field.validation.report(
                 entry.keyOrigin, path(field.path, entry.key), "duplicate key\(place)",
                 expected: "each key once")

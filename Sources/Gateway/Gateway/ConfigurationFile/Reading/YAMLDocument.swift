@@ -5,7 +5,7 @@
 package struct YAMLDocument: ~Copyable {
     /// Bytes of a configuration file.
     package static let maximumBytes = 1 << 20
-    /// Values in a document, those that aliases repeat counted each time.
+    /// Values in all documents together, those that aliases repeat counted each time.
     package static let maximumNodes = 100_000
     /// Mappings and lists within each other, and so also how deep the functions here recurse.
     package static let maximumDepth = 32
@@ -38,6 +38,15 @@ package struct YAMLDocument: ~Copyable {
     package static func parse(
         _ bytes: [UInt8], name: String
     ) throws(ConfigurationError) -> ConfigNode {
+        var nodes = 0
+        return try parse(bytes, name: name, nodes: &nodes)
+    }
+
+    /// Parses one of several documents.
+    /// - Parameter nodes: The values in those before it, to which its own are added.
+    static func parse(
+        _ bytes: [UInt8], name: String, nodes: inout Int
+    ) throws(ConfigurationError) -> ConfigNode {
         func error(_ problem: String, expected: String = "") -> ConfigurationError {
             ConfigurationError(
                 origin: .file(name: name, line: 0), key: "", problem: problem, expected: expected)
@@ -55,7 +64,10 @@ package struct YAMLDocument: ~Copyable {
                 origin: .file(name: name, line: 0), key: "", problem: outOfMemory, expected: "")
         }
         var document = YAMLDocument(text: text, events: events, name: name)
-        return try document.root()
+        document.nodes = nodes
+        let root = try document.root()
+        nodes = document.nodes
+        return root
     }
 
     private static let outOfMemory = "cannot be parsed: out of memory"

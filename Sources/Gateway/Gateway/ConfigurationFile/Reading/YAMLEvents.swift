@@ -28,6 +28,8 @@ struct YAMLEvents: ~Copyable {
         let line: Int
         /// Counted from 1, in Unicode scalars.
         let column: Int
+        /// Where it is in the text, in Unicode scalars.
+        let range: Range<Int>
         let content: Content
     }
 
@@ -62,9 +64,10 @@ struct YAMLEvents: ~Copyable {
             defer { yaml_event_delete(&event) }
             guard yaml_parser_parse(parser, &event) == 1 else { throw error }
             guard let content = try Self.content(of: event) else { continue }
+            let start = Int(event.start_mark.index)
             return Event(
                 line: Int(event.start_mark.line) + 1, column: Int(event.start_mark.column) + 1,
-                content: content)
+                range: start..<max(start, Int(event.end_mark.index)), content: content)
         }
     }
 

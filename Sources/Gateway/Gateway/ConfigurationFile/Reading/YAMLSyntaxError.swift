@@ -25,7 +25,15 @@ struct YAMLSyntaxError: Error, Equatable {
         let known = Self.known.first { problem.contains($0.problem) }
         let meaning = known?.text ?? context.map { "\($0), \(problem)" } ?? problem
         text = "not valid YAML at column \(column): \(meaning)"
-        expected = known?.expected ?? ""
+        expected =
+            problem.contains("expected ','") && Self.hasVariable(line, in: yaml)
+            ? "`${NAME}` in quotes within braces and brackets" : known?.expected ?? ""
+    }
+
+    /// Whether a line has `${`. Its brace begins a mapping within braces and brackets.
+    private static func hasVariable(_ line: Int, in yaml: String) -> Bool {
+        let lines = yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        return line <= lines.count && lines[line - 1].contains("${")
     }
 
     /// libyaml's messages, and what they mean to the author of the file.

@@ -129,6 +129,7 @@ extension SnapshotReader {
             return nil
         }
         let paths = elements.compactMap { $0.filePath() }
+        for path in paths { validation.note(path) }
         for (index, path) in paths.enumerated() where paths[..<index].contains(path) {
             elements[index].fail("\(quoted(path: path)) is listed twice", expected: "each once")
         }

@@ -108,6 +108,7 @@ extension SnapshotReader {
         guard let certificatePath = certificate?.filePath(), let keyPath = key?.filePath() else {
             return nil
         }
+        for path in [certificatePath, keyPath] { validation.note(path) }
         do {
             let read = try CertificateAuthority.read(
                 certificatePath: certificatePath, keyPath: keyPath,

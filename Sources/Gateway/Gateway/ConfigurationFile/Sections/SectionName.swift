@@ -1,6 +1,8 @@
 /// The top-level keys, in the order in which they are listed and printed. Reading, printing and the
 /// tests of the documentation use these cases.
 enum SectionName: String, CaseIterable {
+    case include
+    case watch
     case workers
     case via
     case listeners

@@ -33,7 +33,7 @@ struct SnapshotReader {
         }
         warnOfUnusedPinsets(top?[.pinsets], pinsets, hosts)
         warnOfShadowedPatterns(top?[.hosts], hosts)
-        let snapshot = ConfigurationSnapshot(
+        var snapshot = ConfigurationSnapshot(
             workers: workers(top?[.workers]),
             via: top?[.via]?.gatewayName(),
             listeners: listeners,
@@ -57,6 +57,7 @@ struct SnapshotReader {
                 top?[.timeouts], by: TimeoutsConfiguration.table, over: TimeoutsConfiguration()
             ).values,
             log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
+        if let watch = top?[.watch]?.boolean() { snapshot.watch = watch }
         warnOfBypasses(top?[.hosts], snapshot)
         checkRuleReach(top?[.hosts], snapshot)
         checkAccessRules(top?[.access], snapshot)

@@ -51,6 +51,16 @@ test_packages=(
     util-linux
     wget
 )
+# Further packages for deploy/package.
+# shellcheck disable=SC2034 # read by the scripts that source this
+pack_packages=(
+    binutils
+    debhelper
+    dpkg-dev
+    python3
+    tzdata
+)
+
 # Languages of client tests, whose tools may already be installed from elsewhere.
 command -v go >/dev/null || test_packages+=(golang-go)
 command -v javac >/dev/null || test_packages+=(default-jdk-headless)

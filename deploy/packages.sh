@@ -39,6 +39,7 @@ test_packages=(
     haproxy
     json-schema-test-suite
     libnss3-tools
+    mandoc
     nghttp2-client
     nghttp2-proxy
     nginx

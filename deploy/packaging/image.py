@@ -170,7 +170,7 @@ def image(layer: bytes, arguments: argparse.Namespace) -> bytes:
     manifest["platform"] = {"architecture": arguments.architecture, "os": "linux"}
     manifest["annotations"] = {
         "org.opencontainers.image.ref.name": arguments.tag,
-        "io.containerd.image.name": f"docker.io/library/pinfold:{arguments.tag}",
+        "io.containerd.image.name": f"localhost/pinfold:{arguments.tag}",
     }
     layout.files["index.json"] = json.dumps({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",

@@ -63,7 +63,7 @@ struct Trust: ParsableCommand {
     var pins: [String] = []
 
     @Flag(help: "The same as `allowInvalidCertificates: true` in a pinset.")
-    var allowInvalid = false
+    var allowInvalidCertificates = false
 
     @Flag(help: "The same as `validatesDomainName: false` in a pinset.")
     var noDomain = false
@@ -103,7 +103,7 @@ struct Trust: ParsableCommand {
         let isSpecific =
             !chain.isEmpty || host != nil || port != nil || !roots.isEmpty
             || !intermediates.isEmpty
-        let hasPolicy = mode != nil || !pins.isEmpty || allowInvalid || noDomain
+        let hasPolicy = mode != nil || !pins.isEmpty || allowInvalidCertificates || noDomain
         if batch,
             isSpecific || hasPolicy || ocsp != nil || at != nil || profile != nil || config != nil
                 || json
@@ -118,7 +118,7 @@ struct Trust: ParsableCommand {
         if config != nil, hasPolicy {
             throw ValidationError(
                 "--config supplies the pinsets: it cannot be combined with --mode, --pin, "
-                    + "--allow-invalid or --no-domain")
+                    + "--allow-invalid-certificates or --no-domain")
         }
         if !batch, host == nil, !noDomain {
             throw ValidationError("--host is missing; --no-domain skips the name check")
@@ -161,7 +161,8 @@ struct Trust: ParsableCommand {
             try query.apply(loaded.snapshot, port: port ?? 443, pinset: pinset)
         } else {
             var pinset = Pinset(
-                name: "", allowInvalidCertificates: allowInvalid, validatesDomainName: !noDomain)
+                name: "", allowInvalidCertificates: allowInvalidCertificates,
+                validatesDomainName: !noDomain)
             for pin in pins { pinset.pins += try TrustQuery.pins(pin) }
             pinset.mode = mode ?? (pinset.pins.isEmpty ? .none : .publicKey)
             query.pinsets = [pinset]

@@ -57,7 +57,7 @@ class Root:
                             "DEBIAN_FRONTEND": "noninteractive"} | (environment or {})
 
     def command(self, *command: str, user: str = "0:0") -> list[str]:
-        return ["setpriv", "--no-new-privs", "chroot", f"--userspec={user}",
+        return ["setpriv", "--no-new-privs", "/usr/sbin/chroot", f"--userspec={user}",
                 f"--groups={user.split(':')[1]}", str(self.path), *command]
 
     def __call__(self, *command: str, user: str = "0:0") -> str:
@@ -204,8 +204,7 @@ def package(root: Root, artefacts: Path, work: Path) -> HTTPServer:
     shutil.copy(deb, root.path / "root/pinfold.deb")
     expect(not [p for p in left(root) if p != "/root/pinfold.deb"], f"first: {left(root)}")
     began = time.monotonic()
-    print(root("apt-get", "install", "--yes", "--quiet", "--no-install-recommends",
-               "/root/pinfold.deb").splitlines()[-1])
+    root("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "/root/pinfold.deb")
     installed = time.monotonic()
     command, user = unit(root)
     expect(mode(root, "var/lib/pinfold") == (user, "0o700"), "/var/lib/pinfold: wrong mode")

@@ -278,6 +278,9 @@ def image(artefacts: Path, work: Path, server: HTTPServer) -> None:
     run("mount", "-o", "remount,bind,ro", path)
     root = Root(path, dict(variable.split("=", 1) for variable in settings["Env"]))
     user = settings["User"]
+    root.mount("proc", "proc")
+    root.mount("tmpfs", "dev")
+    run("mknod", "--mode=666", path / "dev/null", "c", "1", "3")
     for volume in settings["Volumes"]:
         root.mount("tmpfs", volume.lstrip("/"), "-o", f"mode=0700,uid={user.split(':')[0]},"
                    f"gid={user.split(':')[1]}")

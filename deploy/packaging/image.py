@@ -80,6 +80,9 @@ def system(layer: Layer, libraries: list[Library]) -> None:
     for name in ("bin", "lib", "lib64", "sbin"):
         layer.link(name, f"usr/{name}")
         layer.folder(f"usr/{name}", 0o755)
+    # Where an engine mounts.
+    for name in ("dev", "proc", "run", "sys"):
+        layer.folder(name, 0o755)
     for library in libraries:
         path = str(library.path).lstrip("/")
         name = path if path.startswith("usr/") else f"usr/{path}"

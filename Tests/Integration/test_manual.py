@@ -20,7 +20,7 @@ def manual(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dump = folder / "help.json"
     dump.write_text(run_pinfold("--experimental-dump-help").stdout)
     subprocess.run([sys.executable, PAGES, "--dump", dump, "--configuration", CONFIGURATION,
-                    "--version", "0.1.0", "--output", folder / "man"], check=True, timeout=60)
+                    "--version", "1.2.3", "--output", folder / "man"], check=True, timeout=60)
     return folder / "man"
 
 

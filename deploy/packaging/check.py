@@ -11,18 +11,20 @@ import io
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 CONFIGURATION = "etc/pinfold/pinfold.yaml"
+LOG = "var/log/pinfold/access.log"
 # So that the gateway may send requests to the server of this test.
 ALLOWED = "\naccess:\n  destinations:\n    allow: [127.0.0.0/8]\n"
 BODY = b"from the server behind the gateway\n"
@@ -181,6 +183,24 @@ def unit(root: Root) -> tuple[list[str], str]:
     return command[1].split(), user
 
 
+def until(holds: Callable[[], object], text: str) -> None:
+    """Waits for a condition, for a minute at most."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        expect(time.monotonic() < deadline, text)
+        time.sleep(0.05)
+
+
+def rotated(root: Root, gateway: subprocess.Popen[bytes], user: str) -> None:
+    """Rotates the access log as cron would, and says so to the gateway in place of systemd."""
+    log, old = root.path / LOG, root.path / f"{LOG}.1"
+    until(lambda: log.exists() and log.stat().st_size, "there is no access log")
+    root("logrotate", "--force", "/etc/logrotate.d/pinfold")
+    expect(old.stat().st_size and not log.stat().st_size, "the access log was not rotated")
+    expect(mode(root, LOG) == (user, "0o640"), f"{LOG}: {mode(root, LOG)}")
+    gateway.send_signal(signal.SIGUSR1)
+
+
 def higher(package: Path, work: Path) -> Path:
     """The same package with a higher version."""
     run("dpkg-deb", "--raw-extract", package, work / "raw")
@@ -206,20 +226,24 @@ def package(root: Root, artefacts: Path, work: Path) -> HTTPServer:
     began = time.monotonic()
     root("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "/root/pinfold.deb")
     installed = time.monotonic()
+    root("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "logrotate")
     command, user = unit(root)
     expect(mode(root, "var/lib/pinfold") == (user, "0o700"), "/var/lib/pinfold: wrong mode")
-    expect(mode(root, "var/log/pinfold") == (f"{user.split(':')[0]}:4", "0o2750"),
-           f"/var/log/pinfold: {mode(root, 'var/log/pinfold')}")
+    expect(mode(root, "var/log/pinfold") == (user, "0o2750"), "/var/log/pinfold: wrong mode")
     expect(mode(root, CONFIGURATION) == ("0:0", "0o644"), "the configuration: wrong mode")
     root("pinfold", "check", "--config", f"/{CONFIGURATION}", user=user)
     server = leave_network()
     configuration = root.path / CONFIGURATION
-    configuration.write_text(configuration.read_text() + ALLOWED)
+    configuration.write_text(configuration.read_text().replace(
+        "access: none", f"access: {{ path: /{LOG}, format: json }}") + ALLOWED)
     started = time.monotonic()
-    with running(root, command, user):
+    with running(root, command, user) as process:
         fetched(root, "pinfold", server, user)
         say(f"installed in {installed - began:.1f} s, started and answered in "
             f"{time.monotonic() - started:.2f} s: {root('pinfold', '--version').strip()}")
+        rotated(root, process, user)
+        fetched(root, "pinfold", server, user)
+        until(lambda: (root.path / LOG).stat().st_size > 0, "nothing is logged after the rotation")
     for shell, path in (("bash", "usr/share/bash-completion/completions/pinfold"),
                         ("zsh", "usr/share/zsh/vendor-completions/_pinfold"),
                         ("fish", "usr/share/fish/vendor_completions.d/pinfold.fish")):

@@ -24,7 +24,7 @@ struct Trust: ParsableCommand {
         help: ArgumentHelp(
             "A file of the certificates that the server presents, leaf first: PEM, or a single one "
                 + "in DER; repeatable.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var chain: [String] = []
 
     @Option(help: ArgumentHelp("The requested host name or IP address.", valueName: "name"))
@@ -40,13 +40,13 @@ struct Trust: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Trust these anchors: `system` (the default), or a file of certificates (PEM or DER); "
-                + "repeatable.", valueName: "roots"))
+                + "repeatable.", valueName: "roots"), completion: .file())
     var roots: [String] = []
 
     @Option(
         help: ArgumentHelp(
             "A file of intermediate certificates that the server does not send; repeatable.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var intermediates: [String] = []
 
     @Option(
@@ -76,7 +76,7 @@ struct Trust: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "A file with the OCSP response that the server staples, in DER; verified as with "
-                + "`ocspStapling: required`.", valueName: "file"))
+                + "`ocspStapling: required`.", valueName: "file"), completion: .file())
     var ocsp: String?
 
     @Option(help: "How strictly chains are verified; strict by default.")
@@ -85,7 +85,7 @@ struct Trust: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Apply this configuration's settings for the host: anchors, profile, pinsets.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var config: String?
 
     @Option(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.gateway import BINARY, ROOT, run_pinfold
@@ -72,6 +75,21 @@ def test_the_pages_are_sound(manual: Path) -> None:
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *sorted(manual.iterdir())],
                           capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def arguments(command: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Of a command in the dump, and of all below it."""
+    yield from command.get("arguments", [])
+    for below in command.get("subcommands", []):
+        yield from arguments(below)
+
+
+def test_arguments_that_are_files_complete_them() -> None:
+    dump = json.loads(run_pinfold("--experimental-dump-help").stdout)
+    found = [a for a in arguments(dump["command"]) if a["valueName"] in ("file", "directory", "roots")]
+    assert len(found) > 20
+    for argument in found:
+        assert {"file", "directory"} & argument.get("completionKind", {}).keys(), argument
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

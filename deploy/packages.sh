@@ -39,6 +39,7 @@ test_packages=(
     haproxy
     json-schema-test-suite
     libnss3-tools
+    mandoc
     nghttp2-client
     nghttp2-proxy
     nginx
@@ -52,6 +53,16 @@ test_packages=(
     util-linux
     wget
 )
+# Further packages for deploy/package.
+# shellcheck disable=SC2034 # read by the scripts that source this
+pack_packages=(
+    binutils
+    debhelper
+    dpkg-dev
+    python3
+    tzdata
+)
+
 # Languages of client tests, whose tools may already be installed from elsewhere.
 command -v go >/dev/null || test_packages+=(golang-go)
 command -v javac >/dev/null || test_packages+=(default-jdk-headless)

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by deploy/run and deploy/test: builds with the commit embedded, for the metric
-# pinfold_build_info.
+# Sourced by deploy/run, deploy/test and deploy/package: builds with the commit embedded, for the
+# metric pinfold_build_info and for `pinfold --version`.
 
 # build_with_revision ARGUMENTS...: `swift build` with Revision+Generated.swift in place only while it
 # runs, however it ends, so that no later build claims this commit.

@@ -292,9 +292,12 @@ def test_the_version_is_that_of_the_changelogs_newest_release(gateway) -> None:
     stated = re.findall(r"`pinfold --version` prints\s+(\d+\.\d+\.\d+)\.$", changelog, re.MULTILINE)
     newest = [*headings, *stated][0]
     result = subprocess.run([BINARY, "--version"], capture_output=True, text=True, timeout=30)
-    assert (result.returncode, result.stdout) == (0, newest + "\n")
     exposed = gateway().admin_get("/metrics").body.decode()
-    assert f'pinfold_build_info{{version="{newest}",' in exposed
+    built = re.search(rf'pinfold_build_info{{version="{re.escape(newest)}",revision="(\w+(?:-dirty)?)"',
+                      exposed)
+    assert built
+    commit = "" if built[1] == "unknown" else f" ({built[1]})"
+    assert (result.returncode, result.stdout) == (0, f"{newest}{commit}\n")
 
 
 def test_the_metrics_page_lists_exactly_the_metrics(gateway) -> None:

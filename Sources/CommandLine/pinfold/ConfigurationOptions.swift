@@ -11,7 +11,7 @@ struct ConfigurationOptions: ParsableArguments {
             The configuration file. Without this option, no file is read, and the built-in \
             defaults apply: a forward proxy on 127.0.0.1:8080 for loopback clients only, and the \
             administration on 127.0.0.1:9090.
-            """, valueName: "file"))
+            """, valueName: "file"), completion: .file())
     var config: String?
 
     @Option(
@@ -47,7 +47,7 @@ struct ConfigurationOptions: ParsableArguments {
         help: ArgumentHelp(
             "Trust these anchors instead of the configured ones: `system`, or a file of "
                 + "certificates (PEM or DER); repeatable.",
-            valueName: "roots"))
+            valueName: "roots"), completion: .file())
     var roots: [String] = []
 
     @Option(
@@ -61,7 +61,9 @@ struct ConfigurationOptions: ParsableArguments {
             """, valueName: "host"))
     var intercept: [String] = []
 
-    @Option(help: ArgumentHelp("The directory of the cache database.", valueName: "directory"))
+    @Option(
+        help: ArgumentHelp("The directory of the cache database.", valueName: "directory"),
+        completion: .directory)
     var cachePath: String?
 
     @Option(

@@ -9,7 +9,7 @@ struct Pinfold: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pinfold",
         abstract: "An HTTP gateway that verifies and pins TLS, caches, and reports.",
-        version: pinfoldVersion,
+        version: Revision.versionAndCommit,
         subcommands: [
             Run.self, Status.self, Reload.self, Upgrade.self, Check.self, Trust.self, Reasons.self, Explain.self,
             Transform.self,

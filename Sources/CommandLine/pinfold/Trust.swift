@@ -24,7 +24,7 @@ struct Trust: ParsableCommand {
         help: ArgumentHelp(
             "A file of the certificates that the server presents, leaf first: PEM, or a single one "
                 + "in DER; repeatable.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var chain: [String] = []
 
     @Option(help: ArgumentHelp("The requested host name or IP address.", valueName: "name"))
@@ -40,13 +40,13 @@ struct Trust: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Trust these anchors: `system` (the default), or a file of certificates (PEM or DER); "
-                + "repeatable.", valueName: "roots"))
+                + "repeatable.", valueName: "roots"), completion: .file())
     var roots: [String] = []
 
     @Option(
         help: ArgumentHelp(
             "A file of intermediate certificates that the server does not send; repeatable.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var intermediates: [String] = []
 
     @Option(
@@ -63,7 +63,7 @@ struct Trust: ParsableCommand {
     var pins: [String] = []
 
     @Flag(help: "The same as `allowInvalidCertificates: true` in a pinset.")
-    var allowInvalid = false
+    var allowInvalidCertificates = false
 
     @Flag(help: "The same as `validatesDomainName: false` in a pinset.")
     var noDomain = false
@@ -76,7 +76,7 @@ struct Trust: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "A file with the OCSP response that the server staples, in DER; verified as with "
-                + "`ocspStapling: required`.", valueName: "file"))
+                + "`ocspStapling: required`.", valueName: "file"), completion: .file())
     var ocsp: String?
 
     @Option(help: "How strictly chains are verified; strict by default.")
@@ -85,7 +85,7 @@ struct Trust: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Apply this configuration's settings for the host: anchors, profile, pinsets.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var config: String?
 
     @Option(
@@ -103,7 +103,7 @@ struct Trust: ParsableCommand {
         let isSpecific =
             !chain.isEmpty || host != nil || port != nil || !roots.isEmpty
             || !intermediates.isEmpty
-        let hasPolicy = mode != nil || !pins.isEmpty || allowInvalid || noDomain
+        let hasPolicy = mode != nil || !pins.isEmpty || allowInvalidCertificates || noDomain
         if batch,
             isSpecific || hasPolicy || ocsp != nil || at != nil || profile != nil || config != nil
                 || json
@@ -118,7 +118,7 @@ struct Trust: ParsableCommand {
         if config != nil, hasPolicy {
             throw ValidationError(
                 "--config supplies the pinsets: it cannot be combined with --mode, --pin, "
-                    + "--allow-invalid or --no-domain")
+                    + "--allow-invalid-certificates or --no-domain")
         }
         if !batch, host == nil, !noDomain {
             throw ValidationError("--host is missing; --no-domain skips the name check")
@@ -161,7 +161,8 @@ struct Trust: ParsableCommand {
             try query.apply(loaded.snapshot, port: port ?? 443, pinset: pinset)
         } else {
             var pinset = Pinset(
-                name: "", allowInvalidCertificates: allowInvalid, validatesDomainName: !noDomain)
+                name: "", allowInvalidCertificates: allowInvalidCertificates,
+                validatesDomainName: !noDomain)
             for pin in pins { pinset.pins += try TrustQuery.pins(pin) }
             pinset.mode = mode ?? (pinset.pins.isEmpty ? .none : .publicKey)
             query.pinsets = [pinset]

@@ -27,7 +27,7 @@ struct AuthorityCertificatePath: ParsableArguments {
         help: ArgumentHelp(
             "The file with the CA's certificate. (default: ca.pem in $XDG_STATE_HOME/pinfold, or "
                 + "in ~/.local/state/pinfold)",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var given: String?
 
     var path: String { given ?? ConfigurationEnvironment.ofProcess().defaultAuthority.certificate }
@@ -42,7 +42,7 @@ struct AuthorityPaths: ParsableArguments {
         help: ArgumentHelp(
             "The file with the CA's private key. (default: ca.key in $XDG_STATE_HOME/pinfold, or "
                 + "in ~/.local/state/pinfold)",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var givenKey: String?
 
     var certificate: String { certificateFile.path }

@@ -22,7 +22,7 @@ struct AuthorityExport: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Write to this file, which must not exist yet, instead of standard output.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var output: String?
 
     func run() throws {

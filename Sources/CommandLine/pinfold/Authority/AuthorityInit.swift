@@ -22,7 +22,7 @@ struct AuthorityInit: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Create the files that `interception` in this configuration names.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var config: String?
 
     @Option(

@@ -143,7 +143,7 @@ struct Upload: ClientCommand {
 
     @OptionGroup var arguments: ClientArguments
 
-    @Option(help: ArgumentHelp("The file to upload.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file to upload.", valueName: "file"), completion: .file())
     var file: String
 
     @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))

@@ -23,7 +23,7 @@ struct ClientConnectionOptions: ParsableArguments {
         help: ArgumentHelp(
             "Read cookies from this file and save them to it, session cookies included, in "
                 + "curl's format.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var cookieJar: String?
 
     @Option(
@@ -38,7 +38,7 @@ struct ClientConnectionOptions: ParsableArguments {
         name: .customLong("cacert"),
         help: ArgumentHelp(
             "Trust the certificates in this file instead of the system's; repeatable.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var authorities: [String] = []
 
     @Flag(

@@ -38,7 +38,7 @@ struct FileOptions: ParsableArguments {
         name: .shortAndLong,
         help: ArgumentHelp(
             "Write the content to this file, which appears once it is complete; for one URL only.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var output: String?
 
     @Flag(
@@ -49,7 +49,7 @@ struct FileOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "With -O: write the files to this directory instead of the current one.",
-            valueName: "directory"))
+            valueName: "directory"), completion: .directory)
     var folder: String?
 
     @Flag(help: "Replace existing files.")

@@ -23,7 +23,8 @@ struct PinImport: ParsableCommand {
     }
 
     @Argument(
-        help: ArgumentHelp("Files, directories or curl pin strings.", valueName: "file|directory"))
+        help: ArgumentHelp("Files, directories or curl pin strings.", valueName: "file|directory"),
+        completion: .file())
     var inputs: [String]
 
     @Option(help: "The format of the input.")
@@ -127,7 +128,7 @@ struct PinExportCommand: ParsableCommand {
             otherwise exits with 1.
             """)
 
-    @Option(help: ArgumentHelp("The configuration file.", valueName: "file"))
+    @Option(help: ArgumentHelp("The configuration file.", valueName: "file"), completion: .file())
     var config: String
 
     @Option(help: ArgumentHelp("Export only this pinset.", valueName: "name"))
@@ -139,7 +140,7 @@ struct PinExportCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "With --format cer: the directory for the files. Existing files are not overwritten.",
-            valueName: "directory"))
+            valueName: "directory"), completion: .directory)
     var output: String?
 
     func validate() throws {

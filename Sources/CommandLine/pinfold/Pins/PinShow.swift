@@ -23,14 +23,14 @@ struct PinShow: ParsableCommand {
         help: ArgumentHelp(
             "Servers (host, host:port or https URL), and files of certificates or keys (PEM or "
                 + "DER).",
-            valueName: "host[:port]|file"))
+            valueName: "host[:port]|file"), completion: .file())
     var subjects: [String]
 
     @Option(
         help: ArgumentHelp(
             "Trust these anchors when verifying servers: `system`, or a file of certificates (PEM "
                 + "or DER); repeatable.",
-            valueName: "roots"))
+            valueName: "roots"), completion: .file())
     var roots: [String] = ["system"]
 
     @Option(help: ArgumentHelp("The time limit for each server.", valueName: "seconds"))

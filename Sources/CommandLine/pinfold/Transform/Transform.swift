@@ -30,7 +30,7 @@ struct Transform: ParsableCommand {
             valueName: "name"))
     var route: String
 
-    @Option(help: ArgumentHelp("The configuration file.", valueName: "file"))
+    @Option(help: ArgumentHelp("The configuration file.", valueName: "file"), completion: .file())
     var config: String?
 
     @Flag(

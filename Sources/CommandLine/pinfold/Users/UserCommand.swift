@@ -20,7 +20,7 @@ struct UserCommand: ParsableCommand {
 
 /// The file of users.
 struct UserFilePath: ParsableArguments {
-    @Argument(help: ArgumentHelp("The file of users.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file of users.", valueName: "file"), completion: .file())
     var path: String
 
     /// Its content; empty if it does not exist and `isNew` allows that.

@@ -321,6 +321,8 @@ package final class GatewayProcess {
         // Load balancers poll /readyz now and then: until they have, connections are still
         // accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
+        // A successor that is there, or comes, stores from now on.
+        shared?.store?.handOverDisk(keepingLock: false)
         if wait(atMost: delay, until: { running.count == 0 }) { stopAtOnce() }
         for mailbox in mailboxes { mailbox.post(.drain) }
         if wait(atMost: grace, until: { running.count == 0 || hasDrained }) { stopAtOnce() }

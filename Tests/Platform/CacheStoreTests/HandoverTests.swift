@@ -340,7 +340,7 @@ struct HandoverTests {
         first.close()
         #expect(handOver(first) == .nothing)
         #expect(takeBack(first) == false)
-        #expect(takeBack(second) == true)
+        #expect(eventually { takeBack(second) == true })
         second.close()
         let disabled = CacheStore(options: .small()).ready()
         #expect(handOver(disabled, keepingLock: true) == .nothing)

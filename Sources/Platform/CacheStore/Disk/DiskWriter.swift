@@ -276,7 +276,7 @@ final class DiskWriter {
         open()
     }
 
-    private func turnOff(_ reason: DiskOffReason, _ detail: String) {
+    func turnOff(_ reason: DiskOffReason, _ detail: String) {
         let wasOpen = connection != nil
         leave(reason)
         let retry = planRetry()
@@ -306,7 +306,7 @@ final class DiskWriter {
     }
 
     /// Closes every connection and forgets what is on disk and on its way there.
-    private func leave(_ reason: DiskOffReason) {
+    func leave(_ reason: DiskOffReason) {
         tier.index.turnOff(reason)
         let dropped = tier.queue.reset()
         if dropped.contains(where: \.removesRows) { hasLostRemovals = true }

@@ -42,8 +42,9 @@ extension DiskWriter {
         tier.index.handOver()
         perform(tier.queue.handOver())
         defer { tier.storesUntil.store(.max, ordering: .relaxed) }
-        var reading: [Int64] = []
-        if connection != nil {
+        var reading: [Int64]?
+        // A database that turns out to be damaged is replaced, and that one handed over.
+        for _ in 0..<2 where reading == nil && connection != nil {
             do throws(DatabaseError) {
                 reading = try prepareToHandOver()
             } catch {
@@ -52,15 +53,18 @@ extension DiskWriter {
         }
         isAway = true
         retryAt = nil
-        guard connection != nil else { return lock.closeAll() }
+        guard let reading, connection != nil else {
+            if connection != nil { leave(.other) }
+            return lock.closeAll()
+        }
         do throws(DatabaseError) {
             try reopen(.kept)
         } catch {
-            connection = nil
-            fail(error)
+            turnOff(error.reason, error.message)
             retryAt = nil
+            return
         }
-        guard connection != nil else { return }
+        rows.forget()
         watch.forget()
         borrowed = []
         lock.endWriting()
@@ -127,6 +131,9 @@ extension DiskWriter {
             }
         }
         if let failure { throw failure }
+        // The log was removed with the last connection.
+        watch.forget()
+        watch.remember()
     }
 
     /// Closes the readers' connections, from the first to the last, calls `body`, and opens those
@@ -171,7 +178,6 @@ extension DiskWriter {
         files.removeSharedMemory()
         try transaction { connection throws(DatabaseError) in try connection.removeSharing() }
         tier.isBeside.store(false, ordering: .relaxed)
-        watch.forget()
         try restartLog(truncating: true)
         lastChange = 0
         let bodies = borrowed

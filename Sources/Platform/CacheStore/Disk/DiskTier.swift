@@ -56,6 +56,7 @@ final class DiskTier: Sendable {
     ///   open. The writer's thread keeps it until the tier is closed.
     func start(with memory: MemoryTier? = nil) {
         guard index.phase == .opening else {
+            if let lock = options.inheritedLock { FolderLock.discard(lock) }
             reads.close()
             return settled.open()
         }

@@ -116,6 +116,9 @@ struct FolderLock {
         descriptor = -1
     }
 
+    /// Closes a descriptor that was inherited for nothing.
+    static func discard(_ inherited: Int32) { close(inherited) }
+
     /// Gives up everything.
     mutating func closeAll() {
         release()

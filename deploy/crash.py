@@ -10,6 +10,9 @@ by then, or what was stored may be gone (on a full disk, or with a damaged log).
          and over on one database. It must open it without a complaint, serve only what is right,
          and nothing that a POST invalidated, if that was answered a second or more before the kill
          (later ones may be undone, as the page Design says; how many were is printed).
+  hand   at a random moment the gateway is ended (SIGTERM), so that it hands its database to another
+         one that starts meanwhile, and one of the two is killed while it does. The other one, or its
+         successor, must have what was stored, as after kill.
   power  the files are copied at a random moment, with a worthless -shm or without, and what a power
          failure may lose is taken away: the end of the write-ahead log behind what was copied into
          the database, or a page there is torn. Another gateway must open the copy without a
@@ -168,6 +171,54 @@ def kill(bench: Bench, runs: int, tally: Tally) -> None:
                     tally.wrong.append(f"kill {run}: a damaged entry")
         finally:
             running.stop()
+
+
+# Handed over
+
+
+def hand(bench: Bench, runs: int, tally: Tally) -> None:
+    with world(bench) as (objects, origin):
+        cache = bench.folder / "hand-cache"
+        running = bench.gateway("hand", origin, cache)
+        open_disk(running, tally, "the first start")
+        try:
+            for run in range(runs):
+                running = hand_on(bench, run, running, objects, origin, tally)
+        finally:
+            running.stop()
+
+
+def hand_on(
+    bench: Bench, run: int, running: Gateway, objects: Objects, origin: Origin, tally: Tally
+) -> Gateway:
+    """Returns the gateway that has the database afterwards."""
+    chooser = bench.random("hand", run)
+    what = f"hand {run}"
+    storm = Storm(running, objects, tally, chooser.randrange(1 << 30))
+    wait_random(chooser, bench.longest)
+    ended = time.monotonic()
+    # Its connections end from now on.
+    running.is_killed = True
+    running.signal(signal.SIGTERM)
+    following = bench.gateway(f"hand-{run}", origin, running.folder.parent / "hand-cache")
+    following.start(wait=chooser.random() < 0.5)
+    time.sleep(chooser.uniform(0, 0.1))
+    (running if chooser.random() < 0.5 else following).kill()
+    storm.end()
+    undone = objects.forgive(ended - HOLDS)
+    if following.is_killed:
+        following.start()
+    running.kill()
+    following.wait_ready()
+    with contextlib.suppress(AssertionError):
+        following.wait_for_disk()
+    tally.wrong += [f"{what}: {line}" for line in complaints(following) if "locked" not in line]
+    client = Client(following, objects, tally, chooser.randrange(1 << 30))
+    with contextlib.closing(client):
+        sweep_after_kill(client, undone, ended)
+    if following.metric("pinfold_cache_damaged_entries_total"):
+        tally.wrong.append(f"{what}: a damaged entry")
+    return following
 
 
 # Without power
@@ -379,7 +430,8 @@ def full(bench: Bench, runs: int, tally: Tally) -> None:
             pass
 
 
-KINDS: dict[str, Callable[[Bench, int, Tally], None]] = {"kill": kill, "power": power, "full": full}
+KINDS: dict[str, Callable[[Bench, int, Tally], None]] = {
+    "kill": kill, "hand": hand, "power": power, "full": full}
 
 
 def report(kind: str, runs: int, tally: Tally) -> None:
@@ -388,7 +440,7 @@ def report(kind: str, runs: int, tally: Tally) -> None:
             f"changed, {tally.broken} as what was stored was gone")
     if kind != "full":
         text += f"; {tally.survived:,} of them had survived"
-    if kind == "kill":
+    if kind in ("kill", "hand"):
         text += f"; {len(tally.undone)} late invalidations undone"
         if tally.undone:
             text += f", the oldest {max(tally.undone) * 1000:.0f} ms before its kill"

@@ -18,13 +18,13 @@ def test_nothing_wrong_is_served_after_crashes(tmp_path):
         text=True, capture_output=True, timeout=60 * SLOWDOWN, env=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = re.findall(
-        r"(?m)^(kill|power|full): 2 runs, ([\d,]+) requests checked, ([\d,]+) served "
+        r"(?m)^(kill|hand|power|full): 2 runs, ([\d,]+) requests checked, ([\d,]+) served "
         r"from the cache, 0 wrong", done.stdout)
-    assert [kind for kind, _, _ in lines] == ["kill", "power", "full"], done.stdout
+    assert [kind for kind, _, _ in lines] == ["kill", "hand", "power", "full"], done.stdout
     for kind, checked, served in lines:
         assert int(checked.replace(",", "")) > int(served.replace(",", "")) > 0, kind
     survived = re.findall(r"([\d,]+) of them had survived", done.stdout)
-    assert len(survived) == 2 and "0" not in survived, done.stdout
+    assert len(survived) == 3 and "0" not in survived, done.stdout
 
 
 def test_full_says_that_it_needs_root(tmp_path):

@@ -54,6 +54,8 @@ extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *
 extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions,
                                                 const char *path);
 enum {
+    PINFOLD_F_OFD_GETLK = 36,
+    PINFOLD_F_OFD_SETLK = 37,
     PINFOLD_F_SETPIPE_SZ = 1031,
     PINFOLD_SPLICE_F_MOVE = 1,
     PINFOLD_SPLICE_F_NONBLOCK = 2,
@@ -93,6 +95,17 @@ static inline ssize_t socket_receive(int fd, void *room, size_t count) {
 /* Variadic calls, which Swift does not import. */
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);
+}
+/* Locks one byte of a file for this open file description (F_RDLCK or F_WRLCK), or unlocks it
+ * (F_UNLCK). -1 if another description has it. */
+static inline int lock_byte(int fd, short kind, off_t byte) {
+    struct flock range = {.l_type = kind, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    return fcntl(fd, PINFOLD_F_OFD_SETLK, &range);
+}
+/* Whether another open file description has locked the byte, in any way; -1 if that is unknown. */
+static inline int byte_is_locked(int fd, off_t byte) {
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    return fcntl(fd, PINFOLD_F_OFD_GETLK, &range) == 0 ? range.l_type != F_UNLCK : -1;
 }
 /* SIOCOUTQ, which the headers also call TIOCOUTQ. */
 static inline int unsent_bytes(int fd, int *count) {

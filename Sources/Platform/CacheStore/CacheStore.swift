@@ -244,6 +244,7 @@ public final class CacheStore: Sendable {
             for level in levels { level.remove(key, &work) }
             return work
         }.perform()
+        disk.tell(key.bytes)
     }
 
     /// Removes one response from all levels.
@@ -254,6 +255,7 @@ public final class CacheStore: Sendable {
             for level in levels { level.remove(response, &work) }
             return work
         }.perform()
+        disk.tell(response.key)
     }
 
     /// Removes everything from all levels, including what is queued and under way.
@@ -263,6 +265,7 @@ public final class CacheStore: Sendable {
         memory.removeAll()
         for level in levels { level.purge() }
         memory.removeAll()
+        disk.tellOfPurge()
     }
 
     /// Calls `completion`, on a level's thread, when everything queued until now has been carried

@@ -11,6 +11,10 @@ public struct CacheStoreOptions: Sendable {
     /// The folder of `cache.sqlite`; created (mode 0700) if missing.
     public var folder: String = ""
 
+    /// A descriptor with the folder's lock, from the process that this one succeeds
+    /// (`DiskHandover.lock`); `nil` to take the lock. The store closes it.
+    public var inheritedLock: Int32?
+
     /// Parts of the memory tier, each under its own lock; rounded up to a power of two.
     public var memoryShards: Int = 16
     /// The largest response that the memory tier keeps; at most an eighth of `memoryBytes`.

@@ -29,6 +29,9 @@ public enum DiskState: Sendable, Equatable {
     /// The database is being opened and its index read; nothing is found on disk yet.
     case opening
     case ready
+    /// Another process writes the database, or may. What was in it is still read here, except for
+    /// large bodies whose reading had not begun; nothing is stored.
+    case handedOver
     case off(DiskOffReason)
 }
 
@@ -78,6 +81,11 @@ public enum StoreEvent: Sendable, Equatable {
     case removedIncomplete(entries: Int)
     /// The database's layout was migrated from one version to another.
     case migrated(from: Int, to: Int)
+    /// The database was handed over to whichever process takes it, or to a certain one; how many
+    /// large bodies are still read here, and how long it took.
+    case handedOver(reading: Int, milliseconds: Int)
+    /// The database is used while its former writer still reads from it (`true`), or no longer.
+    case sharing(Bool)
 }
 
 /// Entries evicted from the disk, by the limit that was exceeded.

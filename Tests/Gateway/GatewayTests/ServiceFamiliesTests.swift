@@ -64,6 +64,7 @@ struct ServiceFamiliesTests {
                 "pinfold_cache_disk_state{state=\"off\"}": 0,
                 "pinfold_cache_disk_state{state=\"opening\"}": 0,
                 "pinfold_cache_disk_state{state=\"on\"}": 1,
+                "pinfold_cache_disk_state{state=\"handed_over\"}": 0,
                 "pinfold_cache_disk_state{state=\"failed\"}": 0,
                 "pinfold_cache_store_queue_bytes{}": 11,
                 "pinfold_cache_store_queue_operations{}": 12,
@@ -80,8 +81,8 @@ struct ServiceFamiliesTests {
 
     @Test(
         arguments: [
-            (.opening, "opening"), (.ready, "on"), (.off(.full), "failed"),
-            (.off(.disabled), "off"), (nil, "off"),
+            (.opening, "opening"), (.ready, "on"), (.handedOver, "handed_over"),
+            (.off(.full), "failed"), (.off(.disabled), "off"), (nil, "off"),
         ] as [(DiskState?, String)])
     func `the disk tier is in one state, and without it there is no more of it`(
         state: DiskState?, label: String
@@ -89,7 +90,7 @@ struct ServiceFamiliesTests {
         var service = ServiceMetrics()
         service.addCache(state.map { Self.store($0) }, limits: (40, 50))
         let found = values(service)
-        for other in ["off", "opening", "on", "failed"] {
+        for other in ["off", "opening", "on", "handed_over", "failed"] {
             let value = found["pinfold_cache_disk_state{state=\"\(other)\"}"]
             #expect(value == (other == label ? 1 : 0))
         }

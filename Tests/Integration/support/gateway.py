@@ -98,10 +98,10 @@ class Gateway:
                 env=os.environ | self.environment, preexec_fn=self.preexec,
                 pass_fds=self.passed, start_new_session=True)
         if wait:
-            self._wait_ready()
+            self.wait_ready()
         return self
 
-    def _wait_ready(self) -> None:
+    def wait_ready(self) -> None:
         expected = {one["name"] for one in self.config.get("listeners", [])} | {"admin"}
 
         def listening() -> bool:

@@ -304,11 +304,9 @@ struct DiskTierTests {
             // The lock is free again: its threads have ended.
             #expect(
                 eventually {
-                    guard let lock = try? DatabaseFiles(folder: path).takeLock() else {
-                        return false
-                    }
-                    close(lock)
-                    return true
+                    var lock = FolderLock(path: DatabaseFiles(folder: path).lock)
+                    defer { lock.closeAll() }
+                    return (try? lock.take()) != nil
                 })
         }
     }

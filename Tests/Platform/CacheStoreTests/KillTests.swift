@@ -12,6 +12,8 @@ import Testing
 @Suite("A process that is killed")
 struct KillTests {
     private static let variable = "PINFOLD_STORM_FOLDER"
+    /// Set if the database is to be handed over and taken back meanwhile.
+    private static let handoverVariable = "PINFOLD_STORM_HANDOVER"
     private static let keys = 400
 
     private static let pool = body(2 << 20)
@@ -49,6 +51,7 @@ struct KillTests {
         guard let folder = ProcessInfo.processInfo.environment[Self.variable] else { return }
         let store = CacheStore(options: Self.options(folder)).ready()
         var version = Int(Clock.monotonicNanoseconds() / 1_000_000)
+        let handsOver = ProcessInfo.processInfo.environment[Self.handoverVariable] != nil
         while true {
             version += 1
             for key in 0..<Self.keys {
@@ -58,30 +61,47 @@ struct KillTests {
                 } else {
                     store.put(name, Self.content(key, version), piece: 30_000)
                 }
+                if handsOver, key % 40 == 0 { Self.handOverAndTakeBack(store) }
                 if key % 20 == 0 { _ = store.loaded("http://storm/\((key * 7) % Self.keys)") }
             }
         }
     }
 
+    private static func handOverAndTakeBack(_ store: CacheStore) {
+        let answer = Handover<Bool>()
+        store.handOverDisk(keepingLock: true) { handover in
+            if case .lock(let descriptor) = handover { close(descriptor) }
+            store.takeBackDisk { answer.give($0) }
+        }
+        _ = answer.take()
+    }
+
     /// The process of a storm in a folder, once it has begun to store.
-    private static func storm(in folder: TemporaryFolder) throws -> Command {
+    private static func storm(
+        in folder: TemporaryFolder, handsOver: Bool = false
+    ) throws -> Command {
+        var environment = [variable: folder.path]
+        if handsOver { environment[handoverVariable] = "1" }
         let process = try Command(
             URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path, arguments,
-            environment: ProcessInfo.processInfo.environment.merging([variable: folder.path]) {
-                $1
-            })
-        let begun = eventually { size(folder.database + "-wal") > 1 << 20 }
+            environment: ProcessInfo.processInfo.environment.merging(environment) { $1 })
+        // What is handed over has an empty log.
+        let begun = eventually {
+            size(folder.database + "-wal") > 1 << 20 || handsOver && size(folder.database) > 1 << 20
+        }
         #expect(begun, "the storm does not store")
         return process
     }
 
-    @Test(.timeLimit(.minutes(5)))
-    func `after each of ten kills it starts, and every body it serves is whole`() throws {
+    @Test(.timeLimit(.minutes(5)), arguments: [false, true])
+    func `after each of ten kills it starts, and every body it serves is whole`(
+        handsOver: Bool
+    ) throws {
         let folder = TemporaryFolder()
         var roundsThatServed = 0
         var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: Clock.monotonicNanoseconds()))
         for round in 0..<10 {
-            let process = try Self.storm(in: folder)
+            let process = try Self.storm(in: folder, handsOver: handsOver)
             // At a random moment among batches, checkpoints and removals.
             usleep(UInt32.random(in: 0..<500_000, using: &generator))
             kill(process.processIdentifier, SIGKILL)

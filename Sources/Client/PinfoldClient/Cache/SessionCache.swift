@@ -92,6 +92,8 @@ public final class SessionCache: Sendable {
         return switch store.statistics().diskState {
         case .opening: .opening
         case .ready: .ready
+        // By nobody in a client.
+        case .handedOver: .off(DiskOffReason.locked.rawValue)
         case .off(let reason): .off(reason.rawValue)
         }
     }

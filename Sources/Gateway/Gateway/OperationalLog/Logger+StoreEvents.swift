@@ -50,6 +50,14 @@ extension Logger {
             warning("a damaged cache entry was dropped", metadata: ["entry": "\(id)"])
         case .removedIncomplete(let entries):
             info("incomplete cache entries were removed", metadata: ["entries": "\(entries)"])
+        case .handedOver(let reading, let milliseconds):
+            info(
+                "the cache database was handed over; responses are kept only in memory",
+                metadata: ["still_read": "\(reading)", "took": "\(milliseconds)ms"])
+        case .sharing(true):
+            info("the cache database is shared with the process that had it before")
+        case .sharing(false):
+            info("the cache database is no longer shared")
         case .migrated(let from, let to):
             notice("the cache database was migrated", metadata: ["from": "\(from)", "to": "\(to)"])
         }

@@ -401,6 +401,8 @@ package final class GatewayProcess {
         if wait(atMost: delay, for: { "not ready, and still accepting" }, until: hasEnded) {
             stopAtOnce()
         }
+        // A successor that is there, or comes, stores from now on.
+        shared?.store?.handOverDisk(keepingLock: false)
         sockets.close()
         for mailbox in mailboxes { mailbox.post(.drain) }
         if wait(atMost: grace, for: { underWay }, until: { hasEnded() || hasDrained }) {

@@ -43,11 +43,12 @@ extension ServiceMetrics {
             case nil: "off"
             case .opening: "opening"
             case .ready: "on"
+            case .handedOver: "handed_over"
             case .off: "failed"
             }
         add(
             .gauge, "pinfold_cache_disk_state", "1 for the disk tier's current state.",
-            Self.states(["off", "opening", "on", "failed"], current: state))
+            Self.states(["off", "opening", "on", "handed_over", "failed"], current: state))
         if let disk { addDisk(disk) }
     }
 

@@ -27,14 +27,13 @@ struct DatabaseError: Error, Equatable {
 
 /// One SQLite connection, used by one thread at a time.
 ///
-/// All connections are opened through SQLite's VFS "unix-excl": the first keeps other processes out
-/// of the file, and all connections of this process share a WAL index in the heap. With the default
+/// Connections are opened through SQLite's VFS "unix-excl": the first keeps other processes out of
+/// the file, and all connections of this process share a WAL index in the heap. With the default
 /// VFS that index is a mapped file, `cache.sqlite-shm`, and if somebody truncates it the process
-/// dies of SIGBUS. Nothing else is mapped either (`mmap_size` is 0): a truncated file or a failing
-/// device is then a read error.
+/// dies of SIGBUS; it is used only while the database passes from one process to another. Nothing
+/// else is mapped either (`mmap_size` is 0): a truncated file or a failing device is then a read
+/// error.
 final class Database: @unchecked Sendable {
-    private static let vfs = "unix-excl"
-
     private let handle: OpaquePointer
     private var statements: [Statement] = []
     /// Frames in the write-ahead log after this connection's last commit.
@@ -42,11 +41,15 @@ final class Database: @unchecked Sendable {
 
     /// Opens `path`, creating the file if `create`. Waits up to `busyMilliseconds` for locks held
     /// by other connections.
-    init(path: String, create: Bool, busyMilliseconds: Int) throws(DatabaseError) {
+    /// - Parameter isShared: whether other processes may use it at the same time. All connections
+    ///   of a process must agree on it.
+    init(
+        path: String, create: Bool, busyMilliseconds: Int, isShared: Bool = false
+    ) throws(DatabaseError) {
         var opened: OpaquePointer?
         // Each connection is used by one thread at a time, so SQLite's own locking is not needed.
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0)
-        let status = sqlite3_open_v2(path, &opened, flags, Self.vfs)
+        let status = sqlite3_open_v2(path, &opened, flags, isShared ? "unix" : "unix-excl")
         guard status == SQLITE_OK, let opened else {
             let error = DatabaseError(
                 code: status, message: String(cString: sqlite3_errstr(status)))
@@ -217,6 +220,8 @@ final class Statement {
         }
     }
 
+    func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
+
     /// Returns `true` if there is a row, `false` when done.
     func step() throws(DatabaseError) -> Bool {
         switch sqlite3_step(handle) {
@@ -240,6 +245,8 @@ final class Statement {
     }
 
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
     func text(_ column: Int32) -> String {
         guard let text = sqlite3_column_text(handle, column) else { return "" }

@@ -2,15 +2,12 @@ import CLinux
 import Clocks
 import Files
 
-/// The database's files in the store's folder, and the lock that keeps other processes out.
-///
-/// The lock is a separate file, to protect what happens to the folder while the database is closed:
-/// setting it aside, removing it.
+/// The database's files in the store's folder. Who may change them is decided by `FolderLock`.
 struct DatabaseFiles {
     let folder: String
     var database: String { folder + "/cache.sqlite" }
     var log: String { database + "-wal" }
-    private var lock: String { folder + "/cache.sqlite.lock" }
+    var lock: String { folder + "/cache.sqlite.lock" }
     private static let suffixes = ["", "-wal", "-shm"]
     /// The number of databases set aside that are kept, newest first; they are as large as the
     /// cache was.
@@ -30,41 +27,6 @@ struct DatabaseFiles {
             throw FolderError(
                 reason: error.code == EROFS ? .readOnly : .folder, detail: "\(error)")
         }
-    }
-
-    /// Takes the lock, which is held as long as the returned descriptor is open.
-    func takeLock() throws(FolderError) -> Int32 {
-        let descriptor = uninterrupted {
-            open_with_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        }
-        guard descriptor >= 0 else {
-            let code = -descriptor
-            let reason: DiskOffReason =
-                switch code {
-                case EROFS: .readOnly
-                case ENOSPC, EDQUOT: .full
-                default: .folder
-                }
-            throw FolderError(reason: reason, detail: "\(lock): \(String(cString: strerror(code)))")
-        }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let code = __errno_location().pointee
-            close(descriptor)
-            throw FolderError(
-                reason: code == EWOULDBLOCK ? .locked : .inputOutput,
-                detail: code == EWOULDBLOCK
-                    ? "\(lock) is held by another process"
-                    : "\(lock): \(String(cString: strerror(code)))")
-        }
-        return descriptor
-    }
-
-    /// Whether the lock file is still the one that was opened as `descriptor`.
-    func isLock(_ descriptor: Int32) -> Bool {
-        var ours = stat()
-        var there = stat()
-        return fstat(descriptor, &ours) == 0 && stat(lock, &there) == 0
-            && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino
     }
 
     /// Creates an empty database file, accessible only to its owner: SQLite would make it readable

@@ -53,6 +53,14 @@ final class DiskIndex: Sendable {
         var accesses: [IndexToken] = []
         var journal = IndexJournal()
         var evictions = DiskEvictions()
+        /// The bodies whose chunks stay readable here after the database was handed over; `nil`
+        /// unless it was.
+        var handedBodies: Set<Int64>?
+        /// Whether it is being read again, to go on with it.
+        var isTakingBack = false
+
+        /// Whether entries can be read.
+        var isReadable: Bool { phase == .ready || phase == .handedOver }
     }
 
     struct Pin {
@@ -77,6 +85,7 @@ final class DiskIndex: Sendable {
     }
 
     var phase: DiskState { state.withLock { $0.phase } }
+    var isReadable: Bool { state.withLock { $0.isReadable } }
 
     static func varyHash(_ vary: [UInt8], seed: UInt64) -> UInt32 {
         UInt32(truncatingIfNeeded: vary.withUnsafeBytes { XXHash64.hash($0, seed: seed) })
@@ -98,7 +107,7 @@ final class DiskIndex: Sendable {
         let varyNames = response.varyKey.names
         return state.withLock { state in
             guard state.phase == .ready else {
-                state.journal.note(response.key, vary: response.varyKey.bytes, in: state.phase)
+                state.noteChange(response.key, vary: response.varyKey.bytes)
                 return (.none, [])
             }
             let keyHash = XXHash64.hash(response.key, seed: state.seed)
@@ -156,7 +165,7 @@ final class DiskIndex: Sendable {
     func remove(key: UnsafeRawBufferPointer) -> [Removal] {
         state.withLock { state in
             guard state.phase == .ready else {
-                state.journal.note(key, vary: nil, in: state.phase)
+                state.noteChange(key, vary: nil)
                 return []
             }
             return state.remove(keyHash: XXHash64.hash(key, seed: state.seed))
@@ -169,9 +178,11 @@ final class DiskIndex: Sendable {
     func remove(_ response: CachedResponse) -> [Removal] {
         let token = response.token
         return state.withLock { state in
-            if state.table.isLive(token) { return [state.remove(token.slot)] }
+            if state.phase != .handedOver, state.table.isLive(token) {
+                return [state.remove(token.slot)]
+            }
             guard state.phase == .ready else {
-                state.journal.note(response.key, vary: response.varyKey.bytes, in: state.phase)
+                state.noteChange(response.key, vary: response.varyKey.bytes)
                 return []
             }
             // If the database was opened again since, the entry has another slot and the same id.
@@ -237,7 +248,7 @@ final class DiskIndex: Sendable {
     /// Whether the disk may hold the key, so that a load is worthwhile.
     func mayHold(_ key: UnsafeRawBufferPointer) -> Bool {
         state.withLock { state in
-            state.phase == .ready && state.table.count > 0
+            state.isReadable && state.table.count > 0
                 && state.table.first(XXHash64.hash(key, seed: state.seed)) >= 0
         }
     }
@@ -246,7 +257,7 @@ final class DiskIndex: Sendable {
     /// the key. A `nil` element stands for a variant whose names are unknown here.
     func varyNames(_ key: UnsafeRawBufferPointer) -> [[UInt8]?] {
         state.withLock { state in
-            guard state.phase == .ready, state.table.count > 0 else { return [] }
+            guard state.isReadable, state.table.count > 0 else { return [] }
             var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
             guard slot >= 0 else { return [] }
             var seen: [UInt16] = []
@@ -262,7 +273,7 @@ final class DiskIndex: Sendable {
     /// Whether one of a key's entries may be among `variants`, so that a load is worthwhile.
     func mayHold(_ key: UnsafeRawBufferPointer, _ variants: [VaryKey]) -> Bool {
         state.withLock { state in
-            guard state.phase == .ready else { return false }
+            guard state.isReadable else { return false }
             let hashes = variants.map { Self.varyHash($0.bytes, seed: state.seed) }
             var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
             while slot >= 0 {
@@ -285,7 +296,7 @@ final class DiskIndex: Sendable {
         _ key: UnsafeRawBufferPointer, _ variants: [VaryKey]?, now: UInt32
     ) -> [IndexCandidate] {
         state.withLock { state in
-            guard state.phase == .ready else { return [] }
+            guard state.isReadable else { return [] }
             let hashes = variants?.map { Self.varyHash($0.bytes, seed: state.seed) }
             var found: [IndexCandidate] = []
             var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
@@ -318,8 +329,16 @@ final class DiskIndex: Sendable {
         state.withLock { state in state.phase == .ready ? state.takeID() : nil }
     }
 
-    /// Keeps a body's chunks readable until `unpin`.
-    func pin(_ body: Int64) { state.withLock { $0.pins[body, default: Pin()].count += 1 } }
+    /// Keeps a body's chunks readable until `unpin`. Returns `false` if that cannot be promised:
+    /// the database was handed over, and its new writer does not know of this body.
+    @discardableResult
+    func pin(_ body: Int64) -> Bool {
+        state.withLock { state in
+            if let bodies = state.handedBodies, !bodies.contains(body) { return false }
+            state.pins[body, default: Pin()].count += 1
+            return true
+        }
+    }
 
     /// Ends a `pin`. Returns `true` if the entry is gone and nobody is reading it any more: the
     /// chunks must then be removed.

@@ -8,6 +8,13 @@ extension DiskIndex {
         var bodies = SplitMap<Int64>()
         /// The largest id that any row may have.
         var lastID: Int64
+        /// Bodies that another process reads, which must not be removed.
+        var borrowed: [Int64] = []
+        /// Those of them, and of the bodies read here, that no entry has any more.
+        var doomed: [Int64] = []
+        /// Keys that other processes have changed (`nil`: all of them) and whose entries are still
+        /// there.
+        var changed: [[UInt8]?] = []
     }
 
     /// Installs the opened database's entries and admits stores and loads. Returns the rows that
@@ -22,15 +29,20 @@ extension DiskIndex {
             swap(&state.table, &contents.table)
             swap(&state.bodies, &contents.bodies)
             state.phase = .ready
+            state.handedBodies = nil
+            for body in contents.borrowed { state.pins[body, default: Pin()].count += 1 }
+            for body in contents.doomed { state.pins[body]?.isDoomed = true }
             let journal = state.journal
             state.journal = IndexJournal()
-            guard !journal.isOverflowed else {
+            let changed = contents.changed.compactMap { $0 }
+            guard !journal.isOverflowed, changed.count == contents.changed.count else {
                 contents.table = state.table
                 state.table = IndexTable()
                 state.bodies = SplitMap()
                 return nil
             }
-            return journal.changes.flatMap { state.forget($0) }
+            let all = journal.changes + changed.map { IndexJournal.Change(key: $0, vary: nil) }
+            return all.flatMap { state.forget($0) }
         }
     }
 
@@ -45,6 +57,7 @@ extension DiskIndex {
             state.bodies = SplitMap()
             state.pins = [:]
             state.accesses = []
+            state.handedBodies = nil
             return dropped
         }
         withExtendedLifetime(dropped) {}
@@ -65,15 +78,13 @@ extension DiskIndex {
     func purge() -> Int64? {
         let (result, dropped) = state.withLock { state in
             let dropped = (state.table, state.waiting)
-            guard state.phase == .ready else {
-                state.journal.noteAll()
-                return (Int64?.none, dropped)
-            }
+            if state.phase != .ready { state.journal.noteAll() }
+            guard state.isReadable else { return (Int64?.none, dropped) }
             state.table = IndexTable()
             state.waiting = SplitMap()
             state.bodies = SplitMap()
             state.accesses = []
-            return (state.nextID - 1, dropped)
+            return (state.phase == .ready ? state.nextID - 1 : nil, dropped)
         }
         withExtendedLifetime(dropped) {}
         return result

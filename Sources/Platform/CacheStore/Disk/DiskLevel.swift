@@ -9,7 +9,7 @@ extension DiskTier: CacheLevel {
         switch index.phase {
         case .opening: .opening
         case .ready: .ready
-        case .off: .off
+        case .handedOver, .off: .off
         }
     }
 
@@ -75,6 +75,7 @@ extension DiskTier: CacheLevel {
     func store(
         _ response: CachedResponse, isInMemory: Bool, _ work: inout LevelWork
     ) -> StoreRefusalReason? {
+        tellOfReplacement(of: response, &work)
         let bytes = self.bytes(of: response)
         let reserved = bytes == nil ? nil : reserve(response, isInMemory: isInMemory)
         let token = admit(
@@ -85,6 +86,7 @@ extension DiskTier: CacheLevel {
     }
 
     func forget(variantOf response: CachedResponse, _ work: inout LevelWork) {
+        tellOfReplacement(of: response, &work)
         let (_, removals) = index.admit(response, bytes: nil, body: 0, isChunked: false)
         remove(removals, &work)
     }

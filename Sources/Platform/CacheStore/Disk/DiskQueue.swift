@@ -14,6 +14,11 @@ enum DiskOperation: Sendable {
     case remove([Removal])
     /// Remove every row up to this id.
     case purge(through: Int64)
+    /// Write down that a key was changed (`nil`: all of them), for another process that uses the
+    /// database.
+    case changed([UInt8]?)
+    /// Remove what was written down of changes, up to this number: it has been carried out.
+    case forgetChanges(through: Int64)
     /// Call this when everything before it is committed.
     case barrier(@Sendable () -> Void)
     /// A reader found the database unusable.
@@ -24,6 +29,29 @@ enum DiskOperation: Sendable {
         switch self {
         case .row(_, _, let reserved), .chunk(_, _, _, let reserved): reserved
         default: 64
+        }
+    }
+
+    /// Whether it is carried out even by a process that has handed the database over.
+    var isForOther: Bool {
+        switch self {
+        case .remove, .changed: true
+        default: false
+        }
+    }
+}
+
+/// What the writer is asked to do with the database as a whole. Each is completed once.
+enum HandoverRequest: Sendable {
+    /// - Parameter keepsLock: whether the lock stays with this process and whom it gives it to.
+    case handOver(keepsLock: Bool, @Sendable (DiskHandover) -> Void)
+    case takeBack(@Sendable (Bool) -> Void)
+
+    /// Completes it without having done anything.
+    func giveUp() {
+        switch self {
+        case .handOver(_, let completion): completion(.nothing)
+        case .takeBack(let completion): completion(false)
         }
     }
 }
@@ -38,12 +66,17 @@ final class DiskQueue: Sendable {
         /// Changes whenever the database is closed: whatever was begun in an older epoch is void.
         var epoch = 0
         var isAccepting = false
+        /// Whether only what concerns the other process is accepted; see `DiskOperation.isForOther`.
+        var isHandedOver = false
         var isClosing = false
+        var requests: [HandoverRequest] = []
     }
 
     /// The reason why the writer wakes up.
     enum Work {
         case operations([DiskOperation])
+        /// Everything queued before it has been carried out.
+        case request(HandoverRequest)
         /// The deadline passed.
         case idle
         /// Nothing is left and nothing more will arrive.
@@ -65,9 +98,9 @@ final class DiskQueue: Sendable {
     /// - Parameter wakes: `false` if the caller will soon call `wakeWriter`.
     func append(_ operation: DiskOperation, epoch: Int? = nil, wakes: Bool = true) -> Bool {
         let (taken, isDue) = monitor.withLock { state -> (Bool, Bool) in
-            guard state.isAccepting, epoch == nil || epoch == state.epoch else {
-                return (false, false)
-            }
+            guard state.isAccepting || state.isHandedOver && operation.isForOther,
+                epoch == nil || epoch == state.epoch
+            else { return (false, false) }
             let wasEmpty = state.operations.isEmpty
             if wasEmpty { state.since = Clock.monotonicNanoseconds() }
             let wasFull = isFull(state)
@@ -87,7 +120,45 @@ final class DiskQueue: Sendable {
     }
 
     /// Starts accepting operations.
-    func open() { monitor.withLock { $0.isAccepting = true } }
+    func open() {
+        monitor.withLock { state in
+            state.isAccepting = true
+            state.isHandedOver = false
+        }
+    }
+
+    /// Hands a request to the writer, and voids what was begun before it. Returns `false` if the
+    /// writer ends.
+    func request(_ request: HandoverRequest) -> Bool {
+        let isTaken = monitor.withLock { state in
+            guard !state.isClosing else { return false }
+            state.epoch += 1
+            state.requests.append(request)
+            return true
+        }
+        monitor.broadcast()
+        return isTaken
+    }
+
+    /// Stops accepting what the other process does not need; returns what is still queued.
+    func handOver() -> [DiskOperation] {
+        monitor.withLock { state in
+            let rest = state.operations
+            state.operations = []
+            state.bytes = 0
+            state.isAccepting = false
+            state.isHandedOver = true
+            return rest
+        }
+    }
+
+    /// The requests that will not be carried out.
+    func takeRequests() -> [HandoverRequest] {
+        monitor.withLock { state in
+            defer { state.requests = [] }
+            return state.requests
+        }
+    }
 
     /// Stops accepting operations and returns what was queued.
     func reset() -> [DiskOperation] {
@@ -96,6 +167,7 @@ final class DiskQueue: Sendable {
             state.operations = []
             state.bytes = 0
             state.isAccepting = false
+            state.isHandedOver = false
             state.epoch += 1
             return dropped
         }
@@ -106,6 +178,7 @@ final class DiskQueue: Sendable {
         monitor.withLock { state in
             state.isClosing = true
             state.isAccepting = false
+            state.isHandedOver = false
         }
         monitor.broadcast()
     }
@@ -119,11 +192,15 @@ final class DiskQueue: Sendable {
         return monitor.wait { state in
             if state.operations.isEmpty {
                 if state.isClosing { return .done(.closing) }
+                if !state.requests.isEmpty {
+                    return .done(.request(state.requests.removeFirst()))
+                }
                 guard let deadline else { return .signal }
                 return Clock.monotonicNanoseconds() >= deadline ? .done(.idle) : .until(deadline)
             }
             let ready = state.since + window
-            if state.isClosing || isFull(state) || Clock.monotonicNanoseconds() >= ready {
+            let isUrgent = state.isClosing || !state.requests.isEmpty
+            if isUrgent || isFull(state) || Clock.monotonicNanoseconds() >= ready {
                 let taken = state.operations
                 state.operations = []
                 state.operations.reserveCapacity(taken.count)

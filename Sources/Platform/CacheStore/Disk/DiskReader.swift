@@ -13,11 +13,8 @@ final class ReaderSlot: RowSource {
         of tier: DiskTier, _ body: (ReaderConnection) throws(DatabaseError) -> Result
     ) throws(DatabaseError) -> Result? {
         try connection.withLock { connection throws(DatabaseError) -> Result? in
-            if connection == nil {
-                guard tier.index.phase == .ready else { return nil }
-                connection = try ReaderConnection(
-                    path: tier.options.databasePath, options: tier.options,
-                    counters: tier.counters)
+            if connection == nil, tier.mayOpenReader {
+                connection = try ReaderConnection(of: tier)
             }
             guard let connection else { return nil }
             return try body(connection)
@@ -41,12 +38,12 @@ final class ReaderConnection: ReadableRows, @unchecked Sendable {
     /// Reused for responses in two rows.
     private let scratch = RowScratch()
 
-    init(
-        path: String, options: CacheStoreOptions, counters: DiskCounters
-    ) throws(DatabaseError) {
-        self.counters = counters
+    init(of tier: DiskTier) throws(DatabaseError) {
+        counters = tier.counters
         database = try Database(
-            path: path, create: false, busyMilliseconds: options.busyMilliseconds)
+            path: tier.options.databasePath, create: false,
+            busyMilliseconds: tier.options.busyMilliseconds,
+            isShared: tier.access != .exclusive)
         // No memory mapping: a read error of the device would then be a signal rather than a
         // result.
         try database.execute("PRAGMA cache_size=-1024; PRAGMA query_only=ON; PRAGMA mmap_size=0")
@@ -229,7 +226,7 @@ struct DiskReader<Source: RowSource> {
 
     /// Drops a damaged entry.
     private func drop(_ token: IndexToken) {
-        guard let removal = tier.index.remove(token) else { return }
+        guard tier.index.phase == .ready, let removal = tier.index.remove(token) else { return }
         tier.remove([removal])
         tier.counters.damaged.wrappingAdd(1, ordering: .relaxed)
         tier.onEvent(.damagedEntry(id: token.id))
@@ -292,7 +289,7 @@ struct DiskReader<Source: RowSource> {
         let record = unfinished.record
         let storage: BodyStorage
         if record.bodyCount > UInt64(tier.options.wholeBodyBytes) {
-            tier.index.pin(record.bodyID)
+            guard tier.index.pin(record.bodyID) else { return nil }
             storage = .disk(
                 tier.body(
                     id: record.bodyID, count: record.bodyCount, chunkBytes: record.chunkBytes))

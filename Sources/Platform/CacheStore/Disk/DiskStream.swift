@@ -87,7 +87,7 @@ final class DiskStream: LevelStream {
         noteWritten()
         let rest = unwritten.map(\.bytes) + (chunk.map { [$0.bytes] } ?? [])
         guard writtenCount > 0 else { return PartialBody(written: nil, rest: rest) }
-        tier.index.pin(id)
+        guard tier.index.pin(id) else { return nil }
         let size = tier.options.chunkBytes
         let count = UInt64(writtenCount) * UInt64(size)
         return PartialBody(
@@ -104,8 +104,8 @@ final class DiskStream: LevelStream {
         guard case .receiving = step else { throw .closed }
         try send()
         unwritten = []
+        guard tier.index.pin(id) else { throw giveUp() }
         step = .finished
-        tier.index.pin(id)
         return tier.body(id: id, count: count, chunkBytes: tier.options.chunkBytes)
     }
 
@@ -113,6 +113,7 @@ final class DiskStream: LevelStream {
         _ response: CachedResponse, copy: CachedResponse?, _ work: inout LevelWork
     ) -> StoreRefusalReason? {
         guard case .finished = step else { return .closed }
+        tier.tellOfReplacement(of: response, &work)
         let token = tier.admit(
             response, bytes: tier.bytes(of: response), body: id, reserved: reserved, &work)
         copy?.token = token

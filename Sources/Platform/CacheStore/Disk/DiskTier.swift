@@ -27,6 +27,15 @@ final class DiskTier: Sendable {
     let connections: [ReaderSlot]
     private let threads = Locked<[Thread]>([])
     private let ended = Monitor(false)
+    /// How connections are opened; changed under the locks of all readers' connections.
+    private let accessValue = Atomic<UInt8>(DiskAccess.exclusive.rawValue)
+    /// Whether another process uses the database, or soon may: changes of keys are written down for
+    /// it.
+    let isBeside = Atomic<Bool>(false)
+    /// After this moment (monotonic nanoseconds) no more responses are written.
+    let storesUntil = Atomic<Int64>(.max)
+    /// Distinguishes what this store has written down from what others have.
+    let number = Int64.random(in: 1 ... .max)
     /// Opened once the first attempt to open the database has succeeded or failed.
     let settled = Latch()
 
@@ -47,6 +56,7 @@ final class DiskTier: Sendable {
     ///   open. The writer's thread keeps it until the tier is closed.
     func start(with memory: MemoryTier? = nil) {
         guard index.phase == .opening else {
+            if let lock = options.inheritedLock { FolderLock.discard(lock) }
             reads.close()
             return settled.open()
         }
@@ -75,12 +85,23 @@ final class DiskTier: Sendable {
         }
     }
 
+    var access: DiskAccess {
+        get { DiskAccess(rawValue: accessValue.load(ordering: .acquiring)) ?? .exclusive }
+        set { accessValue.store(newValue.rawValue, ordering: .releasing) }
+    }
+
+    /// Whether a reader may open a connection.
+    var mayOpenReader: Bool { access != .kept && index.isReadable }
+
     /// Queues rows for removal. If the database has been closed since they left the index, nothing
     /// else knows that they must not be found when it is opened again: then all of it is given up.
     func remove(_ removals: [Removal]) {
         guard !removals.isEmpty, !queue.append(.remove(removals)) else { return }
         purge()
     }
+
+    /// Whether it has threads that carry something out.
+    var isRunning: Bool { threads.withLock { !$0.isEmpty } }
 
     /// A handle on a body whose chunks have been pinned.
     func body(id: Int64, count: UInt64, chunkBytes: Int) -> LevelBody {
@@ -89,7 +110,7 @@ final class DiskTier: Sendable {
 
     /// Drops the entry of a body with a damaged chunk.
     func dropDamaged(body id: Int64) {
-        guard let removal = index.remove(body: id) else { return }
+        guard index.phase == .ready, let removal = index.remove(body: id) else { return }
         remove([removal])
         counters.damaged.wrappingAdd(1, ordering: .relaxed)
         onEvent(.damagedEntry(id: removal.id))
@@ -119,6 +140,17 @@ final class DiskTier: Sendable {
         // A device that does not respond must not keep the process from ending.
         for thread in all { inTime ? thread.join() : thread.detach() }
     }
+}
+
+/// How the connections to the database are opened.
+enum DiskAccess: UInt8 {
+    /// No other process can use it, and there is no file of shared memory.
+    case exclusive
+    /// Another process reads from it, too.
+    case shared
+    /// Another process writes to it. The connections that there are are kept, and no others opened:
+    /// that process may set the file aside.
+    case kept
 }
 
 /// Counters of the disk tier, written by its threads.

@@ -10,18 +10,36 @@ import Clocks
 ///        │  ▲           │ damage; files gone
 ///        │  └─set aside─┘
 ///        └──fault──► off
+///
+/// When it has handed the database over (`WriterHandover.swift`) it only tells the other process
+/// which keys change here.
 final class DiskWriter {
     let tier: DiskTier
     let options: CacheStoreOptions
-    private let files: DatabaseFiles
-    private var lock: Int32 = -1
+    let files: DatabaseFiles
+    var lock: FolderLock
     var connection: WriterConnection?
+    /// Whether the database was handed over, and not taken back since.
+    var isAway = false
+    /// The bodies that the former writer still reads, which are pinned for it.
+    var borrowed: [Int64] = []
+    /// The last change by another process that was carried out, and the version of the database
+    /// when changes were last looked for.
+    var lastChange: Int64 = 0
+    var seenVersion: Int64 = -1
+    /// When to look for changes, and whether the others have gone (monotonic nanoseconds).
+    var changesAt: Int64 = 0
+    var aloneAt: Int64 = 0
+    /// Changes of keys that could not be written down yet.
+    var unwritten: [[UInt8]?] = []
     /// Consecutive failures, which determine the time until the next attempt.
     private var failures = 0
     /// Consecutive databases set aside: if a new file is damaged at once, the file is not to blame.
     var damages = 0
     /// When to try to open again (monotonic nanoseconds), or `nil` for never.
-    private var retryAt: Int64?
+    var retryAt: Int64?
+    /// Whether the tier is off only because another process has the database.
+    private var isWaiting = false
     private var accessFlushAt: Int64
     /// Rows should have been removed, but the database failed before they were.
     private var hasLostRemovals = false
@@ -39,7 +57,7 @@ final class DiskWriter {
     private var idleWasOfUse = true
     /// Carries out operations.
     let rows: RowWriter
-    private let memory: MemoryTier?
+    let memory: MemoryTier?
     /// Where to look next for responses that only memory has; `nil` if that was done.
     private var missing: MemoryTier.Place?
     /// When to continue with them, if the queue was full (monotonic nanoseconds).
@@ -52,6 +70,7 @@ final class DiskWriter {
         options = tier.options
         rows = RowWriter(tier)
         files = DatabaseFiles(folder: tier.options.folder)
+        lock = FolderLock(path: files.lock, inherited: tier.options.inheritedLock ?? -1)
         watch = FileWatch(files)
         accessFlushAt =
             Clock.monotonicNanoseconds() + Int64(tier.options.accessFlushSeconds) * 1_000_000_000
@@ -63,12 +82,19 @@ final class DiskWriter {
         loop: while true {
             switch tier.queue.take(until: deadline()) {
             case .operations(let operations):
-                perform(operations)
-                _ = storeMissing()
-            case .idle: if !storeMissing() { beIdle() }
+                if isAway {
+                    tell(operations)
+                } else {
+                    perform(operations)
+                    _ = storeMissing()
+                }
+            case .request(let request): carryOut(request)
+            case .idle: if !isAway, isWorkDue, !storeMissing() { beIdle() }
             case .closing: break loop
             }
+            lookAround()
         }
+        for request in tier.queue.takeRequests() { request.giveUp() }
         shutDown()
     }
 
@@ -108,25 +134,40 @@ final class DiskWriter {
 
     // MARK: On and off
 
-    private func open() {
+    /// - Parameter isTakingBack: whether this process itself still reads from it.
+    func open(isTakingBack: Bool = false) {
         let start = Clock.monotonicNanoseconds()
+        let wasWaiting = isWaiting
+        isWaiting = false
         retryAt = nil
         do {
             try takeLock()
         } catch {
-            return turnOff(error.reason, error.detail)
+            return error.reason == .locked
+                ? wait(error.detail, wasWaiting) : turnOff(error.reason, error.detail)
         }
+        let isShared = isTakingBack || lock.hasReaders
+        tier.isBeside.store(isShared, ordering: .sequentiallyConsistent)
+        tier.access = isShared ? .shared : .exclusive
         let opened: WriterOpening.Opened
         do {
-            opened = try WriterOpening(options: options, files: files, onEvent: tier.onEvent).open()
+            opened = try WriterOpening(
+                options: options, files: files, onEvent: tier.onEvent, isShared: isShared,
+                number: isTakingBack ? 0 : tier.number
+            ).open()
         } catch {
             switch error {
+            case .inUse(let detail): return wait(detail, wasWaiting)
             case .off(let reason, let detail): return turnOff(reason, detail)
             case .unusable(let word, let detail): return setAside(word, detail)
             }
         }
         connection = opened.connection
         hasLostRemovals = false
+        borrowed = opened.contents.borrowed
+        lastChange = opened.lastChange
+        seenVersion = -1
+        let foreign = opened.contents.changed
         rows.garbage = opened.garbage
         do throws(DatabaseError) {
             // The log left by the last process may be long, and would be read at each start.
@@ -144,13 +185,32 @@ final class DiskWriter {
         measure()
         let milliseconds = Int((Clock.monotonicNanoseconds() - start) / 1_000_000)
         tier.onEvent(.diskReady(entries: entries, bytes: bytes, milliseconds: milliseconds))
+        if isShared { tier.onEvent(.sharing(true)) }
         // Keys that changed while there was no index.
         if let changed {
             tier.remove(changed)
         } else if entries > 0 {
             _ = tier.queue.append(.purge(through: lastID))
         }
+        // After the removals, so that a process that is killed in between begins again.
+        if !foreign.isEmpty {
+            carryOut(foreign)
+            if !isShared { _ = tier.queue.append(.forgetChanges(through: lastChange)) }
+        }
+        // They are numbered from the beginning again.
+        if !isShared { lastChange = 0 }
     }
+
+    /// Keeps trying: another process has the database, and may end at any time.
+    private func wait(_ detail: String, _ wasWaiting: Bool) {
+        isWaiting = true
+        guard wasWaiting, options.retrySeconds > 0 else { return turnOff(.locked, detail) }
+        lock.closeAll()
+        retryAt = Clock.monotonicNanoseconds() + Self.waitingPause
+    }
+
+    /// Nanoseconds between attempts to get a database that another process has.
+    private static let waitingPause: Int64 = 500_000_000
 
     /// Handles a database that is unusable, for good or for now. `operations` were not carried out.
     func fail(_ error: DatabaseError, _ operations: some Sequence<DiskOperation>) {
@@ -201,13 +261,9 @@ final class DiskWriter {
     /// Takes the folder's lock, if we do not have it or its file is no longer there: otherwise
     /// another process could take the folder.
     private func takeLock() throws(DatabaseFiles.FolderError) {
-        if lock >= 0 {
-            if files.isLock(lock) { return }
-            close(lock)
-            lock = -1
-        }
         try files.makeFolder()
-        lock = try files.takeLock()
+        try lock.take()
+        try lock.beginWriting()
     }
 
     private func setAside(_ word: String, _ detail: String) {
@@ -220,7 +276,7 @@ final class DiskWriter {
         open()
     }
 
-    private func turnOff(_ reason: DiskOffReason, _ detail: String) {
+    func turnOff(_ reason: DiskOffReason, _ detail: String) {
         let wasOpen = connection != nil
         leave(reason)
         let retry = planRetry()
@@ -233,15 +289,16 @@ final class DiskWriter {
             // from now on: the next start must not find it. Removing it also frees the space.
             tier.onEvent(.discarded(reason: reason))
         }
-        if lock >= 0 {
-            close(lock)
-            lock = -1
-        }
+        lock.closeAll()
     }
 
     /// Schedules another attempt at the tier. Returns the seconds until then, or `nil` for never.
     private func planRetry() -> Int? {
         guard options.retrySeconds > 0 else { return nil }
+        if isWaiting {
+            retryAt = Clock.monotonicNanoseconds() + Self.waitingPause
+            return 1
+        }
         let seconds = options.retrySeconds << min(failures, 4)
         failures += 1
         retryAt = Clock.monotonicNanoseconds() + Int64(seconds) * 1_000_000_000
@@ -249,17 +306,13 @@ final class DiskWriter {
     }
 
     /// Closes every connection and forgets what is on disk and on its way there.
-    private func leave(_ reason: DiskOffReason) {
+    func leave(_ reason: DiskOffReason) {
         tier.index.turnOff(reason)
         let dropped = tier.queue.reset()
         if dropped.contains(where: \.removesRows) { hasLostRemovals = true }
         rows.discard(dropped)
-        for slot in tier.connections {
-            slot.connection.withLock { connection in
-                connection?.close()
-                connection = nil
-            }
-        }
+        for slot in tier.connections { slot.close() }
+        borrowed = []
         connection?.close()
         connection = nil
         rows.forget()
@@ -274,6 +327,19 @@ final class DiskWriter {
 
     private func deadline() -> Int64? {
         guard connection != nil else { return retryAt }
+        guard tier.isBeside.load(ordering: .relaxed) else { return deadlineOfWork() }
+        if isAway { return changesAt }
+        if isWorkDue { workAt = deadlineOfWork() }
+        return min(changesAt, workAt)
+    }
+
+    /// When to do what is done when idle, while changes are looked for more often.
+    private var workAt: Int64 = 0
+    private var isWorkDue: Bool {
+        !tier.isBeside.load(ordering: .relaxed) || Clock.monotonicNanoseconds() >= workAt
+    }
+
+    private func deadlineOfWork() -> Int64 {
         if missing != nil { return missingAt }
         let hasWork = hasRemovableGarbage || isOverLimit || wantsShrinking
         // What could not be done a moment ago is not tried over and over.
@@ -291,7 +357,7 @@ final class DiskWriter {
 
     private func beIdle() {
         guard connection != nil else {
-            if let retryAt, Clock.monotonicNanoseconds() >= retryAt { open() }
+            if !isAway, let retryAt, Clock.monotonicNanoseconds() >= retryAt { open() }
             return
         }
         guard filesExist() else { return }
@@ -321,7 +387,7 @@ final class DiskWriter {
     }
 
     /// Writes the entries' times of last use. Each may be on a page of its own.
-    private func flushAccesses() throws(DatabaseError) {
+    func flushAccesses() throws(DatabaseError) {
         var rounds = 16
         while rounds > 0 {
             rounds -= 1
@@ -339,7 +405,7 @@ final class DiskWriter {
     // MARK: The end
 
     private func shutDown() {
-        if connection != nil {
+        if connection != nil, !isAway {
             do throws(DatabaseError) {
                 try flushAccesses()
                 try restartLog(truncating: true)
@@ -348,6 +414,6 @@ final class DiskWriter {
             }
         }
         leave(.closed)
-        if lock >= 0 { close(lock) }
+        lock.closeAll()
     }
 }

@@ -23,7 +23,7 @@ struct IndexJournal: Sendable {
     mutating func note(_ key: UnsafeRawBufferPointer, vary: [UInt8]?, in phase: DiskState) {
         switch phase {
         case .off(.disabled), .off(.closed), .ready: return
-        case .opening, .off: break
+        case .opening, .handedOver, .off: break
         }
         guard !isOverflowed else { return }
         bytes += key.count + (vary?.count ?? 0)

@@ -10,6 +10,8 @@ import CSQLite
 ///     chunk        a large body in pieces; id = body id * 2^20 + number of the piece
 ///     incomplete   bodies being received, still read, or between two entries: removed at start
 ///     garbage      ranges of ids whose content and chunks are removed gradually
+///     reading      bodies that a process still reads that has handed the database over
+///     change       keys that were invalidated by one of two processes, for the other one
 ///
 /// An entry is visible once its `entry` row is committed, which is written last.
 enum Schema {
@@ -60,6 +62,13 @@ enum Schema {
             id INTEGER PRIMARY KEY, sum INTEGER NOT NULL, record BLOB NOT NULL, body BLOB);
         CREATE TABLE chunk(id INTEGER PRIMARY KEY, sum INTEGER NOT NULL, data BLOB NOT NULL);
         """,
+        // For two processes of which one succeeds the other. Nothing else changes. The setting `id`
+        // is the largest id that was ever used: what the other process knows by it stays distinct.
+        """
+        CREATE TABLE reading(body INTEGER PRIMARY KEY);
+        CREATE TABLE change(number INTEGER PRIMARY KEY, process INTEGER NOT NULL, key BLOB);
+        INSERT INTO setting VALUES('id', 0);
+        """,
     ]
 
     /// What was found at the path.
@@ -71,11 +80,14 @@ enum Schema {
         case foreign
         /// Written by a newer release than this one.
         case newer(Int)
+        /// It would have to be migrated, and must not be changed.
+        case older(Int)
     }
 
     /// Settings of a writing connection, followed by the layout itself, brought up to date.
+    /// - Parameter migrates: `false` if another process reads the tables as they are.
     static func prepare(
-        _ database: Database, steps: [String] = Schema.steps
+        _ database: Database, steps: [String] = Schema.steps, migrates: Bool = true
     ) throws(DatabaseError) -> Finding {
         // These two take effect only in a file that is still empty.
         try database.execute("PRAGMA page_size=\(pageBytes); PRAGMA auto_vacuum=INCREMENTAL")
@@ -84,6 +96,7 @@ enum Schema {
         let application = try database.integer("PRAGMA application_id") ?? 0
         if tables > 0, application != applicationID { return .foreign }
         if version > steps.count { return .newer(version) }
+        if version > 0, version < steps.count, !migrates { return .older(version) }
         // WAL: readers do not wait for the writer, and a killed process leaves whole transactions.
         // NORMAL: a power failure may lose the last transactions but damages nothing.
         let mode = try database.text("PRAGMA journal_mode=WAL")

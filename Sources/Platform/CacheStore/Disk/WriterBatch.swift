@@ -1,4 +1,5 @@
 import CSQLite
+import Clocks
 
 /// Carrying out what is queued.
 extension DiskWriter {
@@ -15,7 +16,7 @@ extension DiskWriter {
                     while let operation = rest.first, !isFull(batch) {
                         let hasRoom = try self.hasRoom(for: operation, connection, &batch)
                         // More space is made, in a separate transaction, before the next batch.
-                        guard hasRoom || batch.operations == 0 else { break }
+                        guard hasRoom || batch.operations == 0 || isLate else { break }
                         rest.removeFirst()
                         batch.operations += 1
                         batch.bytes += operation.bytes
@@ -30,6 +31,13 @@ extension DiskWriter {
                 return rows.discard(rest)
             }
         }
+    }
+
+    /// Whether the time is over within which responses are still written before the database is
+    /// handed over. What is removed is removed nevertheless.
+    private var isLate: Bool {
+        let end = tier.storesUntil.load(ordering: .relaxed)
+        return end != .max && Clock.monotonicNanoseconds() > end
     }
 
     private func isFull(_ batch: RowBatch) -> Bool {
@@ -55,6 +63,7 @@ extension DiskWriter {
     ) throws(DatabaseError) -> Bool {
         let needed = operation.pageBytes
         guard needed > 0 else { return true }
+        guard !isLate else { return false }
         let pages = Int64(needed / Schema.pageBytes) + 2
         // The remaining space is determined again when it may be too little after everything used
         // since.

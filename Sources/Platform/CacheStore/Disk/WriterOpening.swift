@@ -5,16 +5,24 @@ struct WriterOpening {
     let options: CacheStoreOptions
     let files: DatabaseFiles
     let onEvent: @Sendable (StoreEvent) -> Void
+    /// Whether another process still reads from the database.
+    var isShared = false
+    /// The store's own number, see `DiskTier.number`.
+    var number: Int64 = 0
 
     /// An open database.
     struct Opened {
         let connection: WriterConnection
         let contents: DiskIndex.Contents
         let garbage: [ClosedRange<Int64>]
+        /// The number of the last change that is in `contents`.
+        let lastChange: Int64
     }
 
     enum OpenError: Error {
         case off(DiskOffReason, String)
+        /// Another process still reads it, and it would have to be replaced or migrated.
+        case inUse(String)
         /// The file is damaged, or newer than this release (`word` says which); it may be set
         /// aside.
         case unusable(word: String, String)
@@ -26,31 +34,46 @@ struct WriterOpening {
         files.makeDatabase()
         do {
             database = try Database(
-                path: files.database, create: true, busyMilliseconds: options.busyMilliseconds)
+                path: files.database, create: true, busyMilliseconds: options.busyMilliseconds,
+                isShared: isShared)
         } catch {
             throw openError(error)
         }
         do {
-            switch try Schema.prepare(database) {
+            switch try Schema.prepare(database, migrates: !isShared) {
             case .foreign:
                 database.close()
                 throw OpenError.off(
                     .foreign, "\(files.database) belongs to another application")
+            case .older(let version):
+                database.close()
+                throw OpenError.inUse("layout \(version) is older than ours, and still read")
             case .newer(let version):
                 database.close()
+                guard !isShared else {
+                    throw OpenError.inUse("layout \(version) is newer than ours, and still read")
+                }
                 throw OpenError.unusable(word: "newer", "layout \(version) is newer than ours")
             case .ready(let from):
                 if let from { onEvent(.migrated(from: from, to: Schema.steps.count)) }
             }
-            files.removeSharedMemory()
+            if !isShared { files.removeSharedMemory() }
             if options.maximumPages > 0 {
                 try database.execute("PRAGMA max_page_count=\(options.maximumPages)")
             }
+            if !isShared { try database.execute("DELETE FROM reading") }
             try collectIncomplete(database)
-            let contents = try Self.contents(database)
+            let connection = try WriterConnection(database)
+            // Before the index is read: what is written down later is not in it.
+            let changes = try connection.changes(after: 0, notBy: number)
+            var contents = try Self.contents(database)
+            contents.changed = changes.keys
+            contents.borrowed = try Self.ids(database, "SELECT body FROM reading")
+            contents.doomed = try Self.ids(database, "SELECT id FROM incomplete")
             let garbage = try Self.garbage(database)
             return Opened(
-                connection: try WriterConnection(database), contents: contents, garbage: garbage)
+                connection: connection, contents: contents, garbage: garbage,
+                lastChange: changes.lastNumber)
         } catch let error as OpenError {
             throw error
         } catch let error as DatabaseError {
@@ -70,16 +93,29 @@ struct WriterOpening {
 
     /// Collects bodies that were being received when the last process ended.
     private func collectIncomplete(_ database: Database) throws(DatabaseError) {
-        let count = Int(try database.integer("SELECT count(*) FROM incomplete") ?? 0)
+        let count = Int(
+            try database.integer("SELECT count(*) FROM incomplete WHERE \(Self.isUnread)") ?? 0)
         guard count > 0 else { return }
         try database.execute(
             """
             BEGIN IMMEDIATE;
-            INSERT OR REPLACE INTO garbage SELECT id, id FROM incomplete;
-            DELETE FROM incomplete;
+            INSERT OR REPLACE INTO garbage SELECT id, id FROM incomplete WHERE \(Self.isUnread);
+            DELETE FROM incomplete WHERE \(Self.isUnread);
             COMMIT
             """)
         onEvent(.removedIncomplete(entries: count))
+    }
+
+    private static let isUnread = "id NOT IN (SELECT body FROM reading)"
+
+    private static func ids(
+        _ database: Database, _ sql: String
+    ) throws(DatabaseError) -> [Int64] {
+        let rows = try database.prepare(sql)
+        defer { rows.reset() }
+        var ids: [Int64] = []
+        while try rows.step() { ids.append(rows.integer(0)) }
+        return ids
     }
 
     private static func garbage(
@@ -105,7 +141,8 @@ struct WriterOpening {
         // Chunks are keyed by the id of the entry they were received for, which may be gone.
         for query in [
             "SELECT max(id) FROM entry", "SELECT max(id) >> 1 FROM content",
-            "SELECT max(last) FROM garbage", "SELECT max(id) >> \(Schema.chunkBits) FROM chunk",
+            "SELECT max(last) FROM garbage", "SELECT value FROM setting WHERE name='id'",
+            "SELECT max(id) >> \(Schema.chunkBits) FROM chunk",
         ] {
             lastID = max(lastID, try database.integer(query) ?? 0)
         }

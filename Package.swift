@@ -110,7 +110,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/Gateway/Handover": [
         "CLinux", "HTTPCore", "PinfoldConfiguration", "Clocks", "Locking", "Supervision",
-        "EventLoop", "PinfoldMetrics", "PinfoldEngine", "Logging",
+        "EventLoop", "CacheStore", "PinfoldMetrics", "PinfoldEngine", "Logging",
     ],
     "Gateway/Gateway/Process": [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",

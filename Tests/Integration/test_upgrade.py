@@ -371,3 +371,94 @@ def test_an_idle_tunnel_ends_sooner_than_one_in_use(succession, there, ending):
     assert former in one.members()
     used.close()
     until(lambda: former not in one.members(), "it has ended", 20)
+
+
+# The cache.
+
+def stored(running, origin, path: str) -> bool:
+    """Asks for an object; whether the cache had it."""
+    answer = running.get(f"http://{origin.authority}{path}")
+    assert answer.status == 200
+    return answer.cache_status.get("hit", False)
+
+
+@pytest.fixture
+def cached():
+    counts: dict[str, int] = {}
+
+    def answer(seen):
+        counts[seen.target] = counts.get(seen.target, 0) + 1
+        size = int(seen.target.rpartition("-")[2] or 1)
+        content = f"{seen.target} {counts[seen.target]} ".encode()
+        return reply((content * (size // len(content) + 1))[:size], "200 OK",
+                     "Cache-Control: max-age=1000")
+
+    with serving(HTTPOrigin(answer)) as made:
+        made.counts = counts
+        yield made
+
+
+@pytest.mark.parametrize("disk", ["64MiB", "0"])
+def test_the_cache_moves(succession, cached, disk):
+    one = succession({"cache": {"enabled": True, "disk": disk}})
+    paths = [f"/object-{number}-{100 << number % 12}" for number in range(40)]
+    for path in paths:
+        assert not stored(one.gateway, cached, path)
+        assert stored(one.gateway, cached, path)
+    for _ in range(3):
+        former = one.pid
+        one.upgrade()
+        if disk != "0":
+            # At once, while the predecessor may still be there.
+            assert all(stored(one.gateway, cached, path) for path in paths)
+            assert one.gateway.metric("pinfold_cache_disk_state", state="on") == 1
+        until(lambda: former not in one.members(), "the predecessor has ended", 20)
+        assert not stored(one.gateway, cached, f"/new-{former}-500")
+        assert stored(one.gateway, cached, f"/new-{former}-500")
+    if disk != "0":
+        assert all(cached.counts[path] == 1 for path in paths)
+
+
+def test_a_body_that_is_read_from_disk_arrives_whole(succession, cached):
+    one = succession({"cache": {"enabled": True, "disk": "256MiB", "memory": "1MiB"}})
+    path = f"/large-{40 << 20}"
+    assert not stored(one.gateway, cached, path)
+    until(lambda: one.gateway.metric("pinfold_cache_disk_entries") >= 1, "it is on disk")
+    wire = one.gateway.wire(timeout=60)
+    wire.send(f"GET http://{cached.authority}{path} HTTP/1.1\r\nHost: x\r\n\r\n")
+    wire.read_until(b"\r\n\r\n")
+    former = one.pid
+    one.upgrade()
+    assert former in one.members()
+    assert stored(one.gateway, cached, path)
+    content = f"{path} 1 ".encode()
+    received = 0
+    body = bytearray()
+    while received < 40 << 20:
+        part = wire.read_exactly(min(1 << 20, (40 << 20) - received))
+        body += part
+        received += len(part)
+    assert bytes(body) == (content * ((40 << 20) // len(content) + 1))[: 40 << 20]
+    wire.close()
+    until(lambda: former not in one.members(), "the predecessor has ended", 20)
+    assert cached.counts[path] == 1
+
+
+def test_the_cache_comes_back_if_the_successor_fails(succession, cached):
+    one = succession({"cache": {"enabled": True, "disk": "64MiB"}})
+    assert not stored(one.gateway, cached, "/before-1000")
+    # It has got the cache's database when it finds that an address is taken.
+    wire, answer = one.gateway.connect(cached.authority)
+    assert answer.status == 200
+    former = one.pid
+    start = len(one.gateway.log())
+    os.kill(one.upgrade(), signal.SIGKILL)
+    until(lambda: "this process serves again" in one.log_from(start), "it serves again")
+    one.pid = former
+    until(lambda: one.gateway.metric("pinfold_cache_disk_state", state="on") == 1, "it is back")
+    assert stored(one.gateway, cached, "/before-1000")
+    assert not stored(one.gateway, cached, "/after-1000")
+    wire.close()
+    one.upgrade()
+    assert stored(one.gateway, cached, "/after-1000")
+    assert stored(one.gateway, cached, "/before-1000")

@@ -15,7 +15,8 @@ extension AdminSource {
         outcome: ReloadOutcome = .draining
     ) {
         self.init(
-            metrics: metrics, readiness: readiness, status: { .atRest }, reload: { $0(outcome) })
+            metrics: metrics, readiness: readiness, status: { .atRest }, reload: { $0(outcome) },
+            upgrade: { $0(.failed("no program")) })
     }
 }
 

@@ -304,7 +304,7 @@ extension [ListenerSocket] {
         let path = folder.path + "/a.sock"
         let opened = Opened()
         _ = try opened.open(try configuration(admin: path))
-        opened.sockets.leaveFile()
+        opened.sockets.leavesFile = true
         opened.sockets.removeFile()
         #expect(mode(of: path) != nil)
     }

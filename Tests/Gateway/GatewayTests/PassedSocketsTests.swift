@@ -43,7 +43,7 @@ private final class Manager {
             listener.passed = PassedAddress(name: name, endpoints: endpoints(name))
             return listener
         }
-        configuration.admin.address = Endpoint(address: .loopbackV4, port: 0)
+        configuration.admin.address = .network(Endpoint(address: .loopbackV4, port: 0))
         configuration.admin.passed = admin.map {
             PassedAddress(name: $0, endpoints: endpoints($0))
         }

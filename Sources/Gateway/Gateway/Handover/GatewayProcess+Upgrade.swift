@@ -1,4 +1,5 @@
 import CLinux
+import CacheStore
 import Clocks
 import Logging
 import Supervision
@@ -30,6 +31,7 @@ extension GatewayProcess {
 
     private func failed(_ failure: Successor.Failure) {
         successor = nil
+        takeBackCache()
         logger.error(
             "upgrade failed; this process goes on", metadata: ["error": "\(failure)"])
         upgrades.end(.failed("\(failure)"))
@@ -49,6 +51,9 @@ extension GatewayProcess {
         guard let successor else { return false }
         switch successor.check(now: Clock.monotonicMilliseconds()) {
         case .starting: return false
+        case .needsCache(let folder):
+            handOverCache(in: folder, to: successor)
+            return false
         case .failed(let failure):
             failed(failure)
             return false
@@ -70,6 +75,24 @@ extension GatewayProcess {
             metadata: ["pid": "\(pid)", "version": "\(successorVersion)"])
         sendCounters()
         upgrades.end(.handedOver(pid: Int(pid), version: successorVersion))
+    }
+
+    private func handOverCache(in folder: String, to successor: Successor) {
+        let channel = successor.channel
+        guard let store = shared?.store, folder == configuration.cache.path else {
+            return Successor.send(.nothing, through: channel)
+        }
+        hasHandedOverCache = true
+        store.handOverDisk(keepingLock: true) { Successor.send($0, through: channel) }
+    }
+
+    /// The successor, which has the cache's database, is gone.
+    private func takeBackCache() {
+        guard hasHandedOverCache else { return }
+        hasHandedOverCache = false
+        shared?.store?.takeBackDisk { [logger] isOn in
+            if !isOn { logger.warning("the cache's database cannot be taken back yet") }
+        }
     }
 
     /// Tells the successor what the counters are: its own begin there.
@@ -94,6 +117,7 @@ extension GatewayProcess {
         sockets.leavesFile = false
         let perWorker = try sockets.open(configuration, again: true)
         successor = nil
+        takeBackCache()
         service.takeBack()
         logger.error(
             "the successor is gone; this process serves again", metadata: ["reason": "\(end)"])

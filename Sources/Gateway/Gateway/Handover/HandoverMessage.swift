@@ -7,6 +7,8 @@ import HTTPCore
 ///         ◄── sockets (descriptors) ── at once
 ///         ◄── sockets, the last ──
 ///         ◄── counters ──
+///         ── cache ──►                  hands over the cache's database
+///         ◄── lock (descriptor) ──
 ///         ── ready ──►
 ///         ◄── accept ──                 stops accepting, and finishes
 ///         ── failed ──►                 goes on as before
@@ -20,6 +22,10 @@ enum HandoverMessage: Equatable, Sendable {
     case sockets([HandedSocket], isLast: Bool)
     /// All counters, in the text format of `/metrics`, in a file whose descriptor comes along.
     case counters
+    /// The successor has read its configuration, and needs the database of the cache in a folder.
+    case cache(folder: String)
+    /// The lock of that folder comes along, or nothing if the predecessor does not have it.
+    case lock
     /// The successor is to accept, as the predecessor stops to.
     case accept
     /// The successor could serve, but accepts nothing yet.
@@ -42,6 +48,10 @@ enum HandoverMessage: Equatable, Sendable {
                 ]
             case .counters:
                 [("message", .string("counters"))]
+            case .cache(let folder):
+                [("message", .string("cache")), ("folder", .string(folder))]
+            case .lock:
+                [("message", .string("lock"))]
             case .accept:
                 [("message", .string("accept"))]
             case .leaving:
@@ -69,6 +79,10 @@ enum HandoverMessage: Equatable, Sendable {
             self = .sockets(sockets, isLast: isLast)
         case "counters": self = .counters
         case "accept": self = .accept
+        case "lock": self = .lock
+        case "cache":
+            guard case .string(let folder)? = value["folder"] else { return nil }
+            self = .cache(folder: folder)
         case "leaving": self = .leaving
         case "ready":
             guard case .string(let version)? = value["version"] else { return nil }

@@ -12,6 +12,8 @@ package final class Predecessor {
     static let variable = "PINFOLD_HANDOVER"
     /// How long its sockets are waited for: it sends them at once.
     private static let patienceMilliseconds: Int32 = 10_000
+    /// How long the cache's database is waited for: what is on its way to disk is written before.
+    private static let cachePatienceMilliseconds = 60_000
 
     let pid: pid_t
     private let channel: MessageSocket
@@ -24,6 +26,8 @@ package final class Predecessor {
     private var counters: FormerCounters?
 
     private var isToAccept = false
+    private var hasAnsweredCache = false
+    private var cacheLock: Int32?
 
     /// A listening socket with its descriptor, which is this process's to close.
     struct OpenedSocket {
@@ -118,6 +122,17 @@ package final class Predecessor {
         opened = []
     }
 
+    /// The lock of the cache's folder, which the predecessor hands over with the database; `nil` if
+    /// it has another folder, or does not use the disk.
+    func takeCacheLock(of folder: String) -> Int32? {
+        send(.cache(folder: folder))
+        let end = Clock.monotonicMilliseconds() + Int64(Self.cachePatienceMilliseconds)
+        while !hasAnsweredCache, Clock.monotonicMilliseconds() < end {
+            if receive(waitingAtMost: 100) { break }
+        }
+        return cacheLock.take()
+    }
+
     /// Tells it that this process could serve, and waits until it stops accepting. If it ends
     /// instead, nobody else accepts.
     func ready(version: String) {
@@ -145,12 +160,19 @@ package final class Predecessor {
     /// Receives what it has sent meanwhile.
     /// - Returns: whether it has ended.
     func receive(waitingAtMost milliseconds: Int32 = 0) -> Bool {
+        var milliseconds = milliseconds
         while true {
-            switch try? channel.receive(waitingAtMost: isToAccept ? 0 : milliseconds) {
+            defer { milliseconds = 0 }
+            switch try? channel.receive(waitingAtMost: milliseconds) {
             case .nothing: return false
             case .message(let bytes, let descriptors):
                 let message = HandoverMessage(bytes)
                 if message == .accept { isToAccept = true }
+                if message == .lock {
+                    hasAnsweredCache = true
+                    cacheLock = descriptors.first
+                    if descriptors.count == 1 { continue }
+                }
                 if message == .counters, let file = descriptors.first {
                     counters = MessageFile.read(file).map { FormerCounters($0) } ?? counters
                 }

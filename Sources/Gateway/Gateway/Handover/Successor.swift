@@ -1,4 +1,5 @@
 import CLinux
+import CacheStore
 import Supervision
 
 /// How this process was started, for its successor to be started likewise.
@@ -49,7 +50,7 @@ final class Successor {
     private static let descriptor: Int32 = 3
 
     let process: ChildProcess
-    private let channel: MessageSocket
+    let channel: MessageSocket
     private let deadline: Int64
     private var reason: String?
 
@@ -126,6 +127,15 @@ final class Successor {
         } while !rest.isEmpty
     }
 
+    /// Hands it the lock of the cache's folder; called on any thread.
+    static func send(_ lock: DiskHandover, through channel: MessageSocket) {
+        var descriptors: [Int32] = []
+        if case .lock(let descriptor) = lock { descriptors = [descriptor] }
+        // If it has ended, that is found out when it is looked after.
+        try? channel.send(HandoverMessage.lock.bytes, descriptors: descriptors)
+        for descriptor in descriptors { close(descriptor) }
+    }
+
     /// It is to accept.
     func accept() {
         // If it has ended, that is found out when it is looked after.
@@ -142,6 +152,8 @@ final class Successor {
     /// How far it has come.
     enum Progress {
         case starting
+        /// It waits for the database of the cache in a folder.
+        case needsCache(folder: String)
         /// It could serve; its version.
         case ready(version: String)
         case failed(Failure)
@@ -155,8 +167,9 @@ final class Successor {
                 for descriptor in descriptors { close(descriptor) }
                 switch HandoverMessage(bytes) {
                 case .ready(let version): return .ready(version: version)
+                case .cache(let folder): return .needsCache(folder: folder)
                 case .failed(let text): reason = text
-                case .sockets, .counters, .accept, .leaving, nil: break
+                case .sockets, .counters, .lock, .accept, .leaving, nil: break
                 }
             case .end, nil:
                 // It ends, or has closed the connection for no reason.

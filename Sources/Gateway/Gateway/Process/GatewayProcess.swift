@@ -32,6 +32,8 @@ package final class GatewayProcess {
     /// Who is being started to take over.
     var successor: Successor?
     var successorVersion = ""
+    /// Whether the successor has got the cache's database.
+    var hasHandedOverCache = false
     /// Whether the configuration is to be read again if the upgrade under way fails.
     var reloadIsDue = false
     private let signals = SignalSet()
@@ -233,6 +235,7 @@ package final class GatewayProcess {
         options.diskEntries = configuration.cache.diskEntries
         options.variantsPerKey = configuration.cache.variantsPerURL
         options.folder = configuration.cache.path
+        options.inheritedLock = predecessor?.takeCacheLock(of: options.folder)
         // Below this size a copy into the socket costs less than sending a memory file page by
         // page.
         options.memoryFileBytes = 256 << 10
@@ -242,8 +245,10 @@ package final class GatewayProcess {
         let store = CacheStore(options: options) { [logger] event in
             logger.log(event)
         }
-        // Only briefly: what is not open by then is treated as missing, and found later.
-        _ = store.waitUntilDiskSettled(milliseconds: 100)
+        // Only briefly: what is not open by then is treated as missing, and found later. A
+        // predecessor serves as long as it takes.
+        _ = store.waitUntilDiskSettled(
+            milliseconds: predecessor == nil ? 100 : Self.cacheMilliseconds)
         return store
     }
 
@@ -379,6 +384,8 @@ package final class GatewayProcess {
 
     /// How often the main thread looks whether a successor is ready.
     static let handoverMilliseconds = 10
+    /// How long a successor waits until the cache's index is read.
+    private static let cacheMilliseconds = 60_000
     /// How often a successor is told what the counters are.
     private static let countingMilliseconds: Int64 = 1000
 

@@ -56,6 +56,7 @@ extension PublishedState {
             case nil, .off(.disabled): "off"
             case .opening: "opening"
             case .ready: "on"
+            case .handedOver: "handed-over"
             case .off: "failed"
             }
         let isUsed = state != "off"

@@ -172,7 +172,7 @@ extension StatusReport {
     private static let tier = ObjectShape<Tier>(
         "A tier of the cache.",
         [
-            .word("state", ["off", "opening", "on", "failed"], "Whether it is in use.") {
+            .word("state", ["off", "opening", "on", "handed-over", "failed"], "Whether it is in use.") {
                 $0.state
             },
             .optionalText("path", "The directory of its database.") { $0.path },

@@ -93,10 +93,19 @@ public enum UnixSockets {
     }
 
     /// Removes a socket's file, unless its path leads to another by now: a successor's.
-    public static func remove(_ path: String, ifStill identity: Identity) {
+    ///
+    /// - Parameter unlessInUse: whether it stays, too, if somebody listens there.
+    public static func remove(
+        _ path: String, ifStill identity: Identity, unlessInUse: Bool = false
+    ) {
         let folder = lockFolder(of: path)
         defer { if let folder { Descriptors.close(folder) } }
-        if self.identity(of: path) == identity { unlink(path) }
+        guard self.identity(of: path) == identity else { return }
+        if unlessInUse {
+            try? removeStale(path)
+        } else {
+            unlink(path)
+        }
     }
 
     /// Gives a socket's file other permissions, if its path still leads to it.

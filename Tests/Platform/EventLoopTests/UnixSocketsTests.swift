@@ -124,6 +124,8 @@ private func listening(
         #expect(mode(of: path) == 0o600)
         UnixSockets.remove(path, ifStill: first.identity)
         #expect(mode(of: path) != nil)
+        UnixSockets.remove(path, ifStill: successor.identity, unlessInUse: true)
+        #expect(mode(of: path) != nil, "it is in use")
         UnixSockets.remove(path, ifStill: successor.identity)
         #expect(mode(of: path) == nil)
         UnixSockets.remove(path, ifStill: successor.identity)

@@ -247,8 +247,8 @@ final class ListenerSockets {
 
     private func remove(_ file: BoundFile) {
         Descriptors.close(file.kept)
-        guard !leavesFile else { return }
-        UnixSockets.remove(file.socket.path, ifStill: file.identity)
+        // The successor has the same socket, or it listens elsewhere.
+        UnixSockets.remove(file.socket.path, ifStill: file.identity, unlessInUse: leavesFile)
     }
 
     // MARK: Addresses of the network

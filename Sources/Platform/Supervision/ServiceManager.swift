@@ -3,8 +3,8 @@ import CLinux
 /// The service manager that started this process, such as systemd, and what it is told: whether the
 /// service is ready, what it is waiting for, that it still works (sd_notify(3)).
 ///
-/// Each message is one datagram to the manager's socket. Nobody answers. If there is no space in the
-/// manager's queue, a message that only has a status is lost, and any other waits for at most
+/// Each message is one datagram to the manager's socket. Nobody answers. If there is no space in
+/// the manager's queue, a message that only has a status is lost, and any other waits for at most
 /// ``patienceSeconds``.
 package final class ServiceManager: Sendable {
     /// How long a message waits for space in the manager's queue.

@@ -86,9 +86,9 @@ package final class SharedServices: Sendable {
         for body in due { body() }
     }
 
-    /// Whether nothing is in progress, while the process is shutting down. A worker may have drained
-    /// and get another connection that was on its way; it then has not drained any more before
-    /// that is no longer counted.
+    /// Whether nothing is in progress, while the process is shutting down. A worker that has
+    /// drained may get another connection that was on its way; before that is no longer counted
+    /// as such, the worker has not drained any more.
     var haveAllDrained: Bool {
         drainedWorkers.load(ordering: .acquiring) >= workerCount
             && handedOver.load(ordering: .acquiring) == 0

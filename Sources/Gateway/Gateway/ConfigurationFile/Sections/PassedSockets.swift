@@ -90,9 +90,9 @@ extension SnapshotReader {
         }
         guard let sockets = validation.environment.sockets else {
             field.warn(
-                "the service manager passes \(PassedAddress.prefix)\(name) only to the gateway that "
-                    + "it starts: whether there is such a socket, and which clients reach it, is "
-                    + "not verified here")
+                "the service manager passes \(PassedAddress.prefix)\(name) only to the gateway "
+                    + "that it starts: whether there is such a socket, and which clients reach it, "
+                    + "is not verified here")
             return PassedAddress(name: name)
         }
         let named = sockets.filter { $0.name == name }

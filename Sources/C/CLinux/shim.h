@@ -123,6 +123,46 @@ static inline void keep_dead_children(void) {
     if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
         signal(SIGCHLD, SIG_DFL);
 }
+/* Sends one datagram to a Unix-domain socket, with descriptors (SCM_RIGHTS, unix(7)), at most as many
+ * as the kernel takes in one message. Returns the count, or the negated errno. */
+enum { PINFOLD_MAXIMUM_DESCRIPTORS = 253 };
+static inline ssize_t send_with_descriptors(int fd, const struct sockaddr_un *to, socklen_t length,
+                                            const void *bytes, size_t count,
+                                            const int *descriptors, size_t descriptor_count,
+                                            int flags) {
+    union {
+        struct cmsghdr first;
+        char bytes[CMSG_SPACE(PINFOLD_MAXIMUM_DESCRIPTORS * sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = count};
+    struct msghdr message = {
+        .msg_name = (void *)to, .msg_namelen = length, .msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor_count > PINFOLD_MAXIMUM_DESCRIPTORS)
+        return -(ssize_t)EINVAL;
+    if (descriptor_count > 0) {
+        size_t size = descriptor_count * sizeof(int);
+        memset(&control, 0, sizeof(control));
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(size);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(size);
+        memcpy(CMSG_DATA(header), descriptors, size);
+    }
+    ssize_t sent = sendmsg(fd, &message, flags | MSG_NOSIGNAL);
+    return sent < 0 ? -(ssize_t)errno : sent;
+}
+/* The number of processors that the calling thread may run on (sched_setaffinity(2), cpuset
+ * cgroups), or 0 if it is unknown. */
+static inline int allowed_processors(void) {
+    unsigned long mask[1024];
+    long size = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+    int count = 0;
+    for (long word = 0; word * (long)sizeof(long) < size; word++)
+        count += __builtin_popcountl(mask[word]);
+    return count;
+}
 static inline int open_with_mode(const char *path, int flags, mode_t mode) {
     return open(path, flags, mode);
 }

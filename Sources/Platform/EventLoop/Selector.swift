@@ -53,6 +53,9 @@ public enum Trigger: Sendable {
     case edge
     /// As long as there is something to read.
     case levelReadable
+    /// The same for a socket that several loops accept from: not all of them are woken for one
+    /// connection (EPOLLEXCLUSIVE).
+    case levelReadableShared
     /// As long as there is an exceptional event.
     case levelUrgent
 }
@@ -81,6 +84,8 @@ struct Selector: ~Copyable {
                 EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue
         case .levelReadable:
             event.events = EPOLLIN.rawValue
+        case .levelReadableShared:
+            event.events = EPOLLIN.rawValue | EPOLLEXCLUSIVE.rawValue
         case .levelUrgent:
             event.events = EPOLLPRI.rawValue
         }

@@ -87,7 +87,7 @@ public enum Sockets {
     /// as BBR where it is the system's default, takes a third more processor time for 100 KiB. Reno
     /// is in every kernel, and any process may choose it (tcp(7)); where that fails nevertheless,
     /// the default remains. Accepted connections inherit it from the listening socket.
-    private static func sendUnpaced(_ fd: Int32, toOrFrom endpoint: Endpoint) {
+    static func sendUnpaced(_ fd: Int32, toOrFrom endpoint: Endpoint) {
         guard endpoint.address.scope == .loopback else { return }
         "reno".withCString {
             _ = setsockopt(fd, Int32(IPPROTO_TCP), TCP_CONGESTION, $0, socklen_t(4))
@@ -162,10 +162,12 @@ public enum Sockets {
             default: return .failed(error)
             }
         }
-        guard let peer = address.endpoint else {
+        guard var peer = address.endpoint else {
             Descriptors.close(fd)
             return .gone
         }
+        // A client with IPv4, on a socket for both families.
+        if case .v6 = peer.address { peer.address = peer.address.unmapped }
         _ = set(fd, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
         return .connection(fd, peer)
     }

@@ -48,6 +48,7 @@ test_packages=(
     python3
     python3-venv
     shellcheck
+    systemd
     util-linux
     wget
 )

@@ -43,6 +43,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Platform/Locking": ["CLinux"],
     "Platform/Threads": ["CLinux", "Locking"],
     "Platform/Files": ["CLinux"],
+    "Platform/Supervision": ["CLinux", "Files"],
     "Platform/PasswordChecks": [
         "CArgon2", "CCrypt", "HTTPCore", "Authentication", "Clocks", "Locking", "Threads",
     ],
@@ -105,20 +106,20 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Gateway/Gateway/ConfigurationFile": [
         "CLinux", "CYAML", "HTTPCore", "Trust", "AccessPolicy", "Authentication",
         "PinfoldConfiguration",
-        "Documents", "JSONSchema", "Clocks", "Files", "PinfoldTLS",
+        "Documents", "JSONSchema", "Clocks", "Files", "Supervision", "EventLoop", "PinfoldTLS",
     ],
     "Gateway/Gateway/Process": [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
-        "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "PasswordChecks", "EventLoop",
-        "PinfoldTLS", "CacheStore",
+        "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Supervision", "PasswordChecks",
+        "EventLoop", "PinfoldTLS", "CacheStore",
         "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinReporting", "Logging",
     ],
     // CommandLine: the program.
     "CommandLine/pinfold": [
         "CLinux", "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents",
-        "Transformation", "JSONSchema", "Clocks", "Locking", "Files", "PasswordChecks",
-        "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging", "PinReporting", "Gateway",
-        "ArgumentParser", "HTTPTypes",
+        "Transformation", "JSONSchema", "Clocks", "Locking", "Files", "Supervision",
+        "PasswordChecks", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
+        "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],
 ]
 
@@ -173,6 +174,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "HTTPCore", "Authentication", "Locking", "PasswordChecks",
     ],
     "Platform/FilesTests": ["CLinux", "TestSupport", "Files"],
+    "Platform/SupervisionTests": ["CLinux", "TestSupport", "Supervision"],
     "Platform/EventLoopTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "Threads", "EventLoop",
     ],
@@ -224,7 +226,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/ConfigurationFileTests": [
         "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "PinfoldConfiguration", "Clocks",
-        "PinfoldTLS", "Gateway",
+        "EventLoop", "PinfoldTLS", "Gateway",
     ],
     "Gateway/AdminTests": ["HTTPCore", "ContentCoding", "Locking", "PinfoldMetrics", "Gateway"],
     "Gateway/GatewayTests": [

@@ -66,7 +66,8 @@ struct ConfigurationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The number of worker threads, or `auto` for one per core.", valueName: "count"))
+            "The number of worker threads, or `auto` for one per core that may be used.",
+            valueName: "count"))
     var workers: String?
 
     /// The options as a value that does not depend on the parser.
@@ -106,6 +107,9 @@ struct ConfigurationSource: Sendable {
     /// The configuration file, or `nil` for the built-in defaults.
     var file: String?
     var overlay: CommandLineOverlay
+    /// The sockets that the service manager passed, or `nil` if this is not the process that it
+    /// passes them to.
+    var sockets: [PassedSocket]?
 
     /// Reads and checks the configuration in its current state.
     ///
@@ -113,6 +117,7 @@ struct ConfigurationSource: Sendable {
     func load(lists: [AccessList] = []) throws(ConfigurationErrors) -> LoadedConfiguration {
         var environment = ConfigurationEnvironment.ofProcess()
         environment.lists = lists
+        environment.sockets = sockets
         return try ConfigurationLoader(environment: environment).load(file: file, overlay: overlay)
     }
 }

@@ -1,6 +1,8 @@
 import ArgumentParser
 import CLinux
 import Gateway
+import PinfoldConfiguration
+import Supervision
 
 /// `pinfold run`: runs the gateway in the foreground until a signal ends it.
 struct Run: ParsableCommand {
@@ -18,11 +20,26 @@ struct Run: ParsableCommand {
 
     func run() throws {
         Self.boundHeaps()
-        let loaded = try options.loadOrExit()
-        let source = options.source
+        let manager = Self.serviceManager()
+        var source = options.source
+        source.sockets = try Self.passedSockets()
+        let passed = source.sockets ?? []
+        manager?.send([.status("starting: reading the configuration")])
+        let loaded: LoadedConfiguration
+        do throws(ConfigurationErrors) {
+            loaded = try source.load()
+        } catch {
+            error.write()
+            manager?.send([.status("not started: the configuration is invalid")])
+            throw ExitCode(1)
+        }
+        // The others are closed: a later configuration cannot use them.
+        let names = loaded.snapshot.passedNames
+        source.sockets = passed.filter { names.contains($0.name) }
         let gateway = GatewayProcess(
-            loaded: loaded, version: pinfoldVersion, revision: Revision.commit,
-            load: { (lists) throws(ConfigurationErrors) in try source.load(lists: lists) })
+            loaded: loaded, version: pinfoldVersion, revision: Revision.commit, manager: manager,
+            passed: passed,
+            load: { [source] (lists) throws(ConfigurationErrors) in try source.load(lists: lists) })
         do {
             let code = try gateway.run()
             if code != 0 { throw ExitCode(code) }
@@ -30,6 +47,32 @@ struct Run: ParsableCommand {
             throw error
         } catch {
             writeError("\(error)")
+            let code = (error as? ListenError)?.error.code
+            manager?.send(
+                [.status("not started: \(error)")] + (code.map { [.failed(errno: $0)] } ?? []))
+            throw ExitCode(1)
+        }
+    }
+
+    /// The service manager that started the process; `nil` if none did, or if it cannot be told
+    /// anything.
+    private static func serviceManager() -> ServiceManager? {
+        do throws(NotificationAddress.ParseError) {
+            return try ServiceManager.takeFromEnvironment()
+        } catch {
+            writeWarning(
+                "NOTIFY_SOCKET is neither a path nor @ and a name, at most 107 bytes: the service "
+                    + "manager is told nothing")
+            return nil
+        }
+    }
+
+    /// The sockets that the service manager passed.
+    private static func passedSockets() throws -> [PassedSocket] {
+        do throws(PassedDescriptors.ParseError) {
+            return try PassedDescriptors.takeFromEnvironment().sockets
+        } catch {
+            writeError("the sockets from the service manager cannot be used: \(error)")
             throw ExitCode(1)
         }
     }

@@ -1,5 +1,6 @@
 import CLinux
 import Files
+import Supervision
 
 /// Standard output could not be written, so the output is incomplete.
 struct OutputError: Error, CustomStringConvertible {
@@ -43,10 +44,18 @@ func writeToStandardError(_ text: String) {
 
 /// Writes an error message to standard error, with the prefix that the argument parser gives to its
 /// own messages, so that all errors of the program have the same form.
-func writeError(_ message: String) { writeToStandardError("Error: \(message)\n") }
+func writeError(_ message: String) { write("Error: \(message)", priority: "<3>") }
 
 /// Writes a warning to standard error.
-func writeWarning(_ message: String) { writeToStandardError("Warning: \(message)\n") }
+func writeWarning(_ message: String) { write("Warning: \(message)", priority: "<4>") }
+
+/// Writes a message to standard error, each line with its priority (sd-daemon(3)) if the journal
+/// reads it.
+private func write(_ message: String, priority: String) {
+    let prefix = Journal.reads(STDERR_FILENO) ? priority : ""
+    let lines = message.split(separator: "\n", omittingEmptySubsequences: false)
+    writeToStandardError(lines.map { prefix + $0 + "\n" }.joined())
+}
 
 /// Writes text to standard output. If it cannot be written, the program exits with 2.
 func writeToStandardOutput(_ text: String) { writeToStandardOutput(Array(text.utf8)) }

@@ -5,6 +5,9 @@ import Trust
 package struct AdminConfiguration: Sendable, Equatable {
     /// The local address and port; with port 0 the system chooses one.
     package var address = Endpoint(address: .loopbackV4, port: 9090)
+    /// The sockets that it takes over in place of opening its own; `address` is then that of the
+    /// first. `nil` if it opens its own.
+    package var passed: PassedAddress?
     /// The bearer token for everything that is not open to everyone; `nil` if there is none.
     package var token: AdminToken?
     /// Who may read the metrics and the index page; health and readiness are open to everyone.

@@ -120,15 +120,16 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
 
 /// The number of worker threads.
 package enum WorkerCount: Sendable, Equatable {
-    /// One per online core; the value is the number of cores when the configuration was loaded.
-    case auto(onlineCores: Int)
+    /// One per core that the process may use; the value is the number of cores when the
+    /// configuration was loaded.
+    case auto(cores: Int)
     /// The number in the configuration.
     case fixed(Int)
 
     /// The number of threads to start, at least one.
     package var count: Int {
         switch self {
-        case .auto(let onlineCores): max(1, onlineCores)
+        case .auto(let cores): max(1, cores)
         case .fixed(let count): count
         }
     }

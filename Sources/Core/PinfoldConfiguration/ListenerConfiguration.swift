@@ -17,6 +17,9 @@ package struct ListenerConfiguration: Sendable, Equatable {
     package var name: String
     /// The local address and port; with port 0 the system chooses one.
     package var address: Endpoint
+    /// The sockets that it takes over in place of opening its own; `address` is then that of the
+    /// first. `nil` if it opens its own.
+    package var passed: PassedAddress?
     /// The kind of listener.
     package var kind: Kind
     /// The information about the client that a reverse listener forwards to its upstream.

@@ -14,7 +14,7 @@ private let third = "CBJ51TUtlg+xd2axvijRFDjPOBYI/PmKyvUMMqHMBgs="
 func loaded(_ text: String) throws -> LoadedConfiguration {
     try ConfigurationLoader(
         environment: ConfigurationEnvironment(
-            homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/", onlineCores: 1)
+            homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/", cores: 1)
     ).load(text: Array(text.utf8), name: "/imported.yaml")
 }
 

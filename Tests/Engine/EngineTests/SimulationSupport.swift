@@ -104,7 +104,7 @@ enum SimulationPolicies {
         following previous: PolicySnapshot?, generation: UInt64, _ labels: RouteLabels
     ) -> PolicySnapshot {
         var configuration = ConfigurationSnapshot(
-            workers: .auto(onlineCores: 1), listeners: [])
+            workers: .auto(cores: 1), listeners: [])
         configuration.tls.roots = [.file(path: "/roots.pem", certificates: [])]
         configuration.access.allow = DestinationList(
             networks: networks("203.0.113.0/24", "2001:db8::/32"))

@@ -99,12 +99,12 @@ struct DefaultsTests {
 
     @Test func `workers are the online cores by default`() throws {
         #expect(try load("workers: auto").workers.count == 4)
-        #expect(try load("workers: auto").workers == .auto(onlineCores: 4))
+        #expect(try load("workers: auto").workers == .auto(cores: 4))
         #expect(try load("workers: 3").workers.count == 3)
         var environment = testEnvironment
-        environment.onlineCores = 0
+        environment.cores = 0
         #expect(try loadDefaults(environment: environment).workers.count == 1)
-        environment.onlineCores = 1_000
+        environment.cores = 1_000
         #expect(try loadDefaults(environment: environment).workers.count == 256)
     }
 
@@ -131,6 +131,6 @@ struct DefaultsTests {
     @Test func `the process has a working folder and cores`() {
         let environment = ConfigurationEnvironment.ofProcess()
         #expect(environment.workingFolder == FileManager.default.currentDirectoryPath)
-        #expect(environment.onlineCores >= 1)
+        #expect(environment.cores >= 1)
     }
 }

@@ -57,7 +57,8 @@ struct ListenerTests {
         Wrong(
             "listeners: [{ kind: forward }]",
             "1: listeners[0].address: is missing; expected an address and a port, such as "
-                + "127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose)"),
+                + "127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose), or fd:NAME for a "
+                + "socket from the service manager"),
         Wrong(
             "listeners: [~]",
             "1: listeners[0]: is empty; expected a mapping with name, address, kind"),

@@ -6,7 +6,7 @@ import TestSupport
 
 /// An environment that does not depend on the machine.
 let testEnvironment = ConfigurationEnvironment(
-    homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", onlineCores: 4)
+    homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", cores: 4)
 
 /// Loads a text as the file `gateway.yaml` in a folder.
 func load(

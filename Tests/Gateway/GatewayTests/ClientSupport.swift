@@ -13,7 +13,8 @@ extension StillWorker {
     /// A client's end of a connection that the worker has accepted.
     func client() throws -> Peer {
         let (near, far) = try Peer.pair()
-        worker.accept(near, from: try #require(Endpoint("127.0.0.1:1")), on: listener)
+        worker.accept(
+            near, from: try #require(Endpoint("127.0.0.1:1")), on: listener.ingress)
         return far
     }
 

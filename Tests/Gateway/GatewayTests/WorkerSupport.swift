@@ -113,7 +113,7 @@ final class StillWorker: StillEnvironment {
         let type = Int32(
             SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
-        worker.accept(ends[0], from: try #require(Endpoint(address)), on: listener)
+        worker.accept(ends[0], from: try #require(Endpoint(address)), on: listener.ingress)
         return ends[1]
     }
 }

@@ -65,6 +65,9 @@ class Gateway:
         self.config = config
         self.arguments = arguments
         self.preexec = preexec
+        # What starts it in place of this process, and the descriptors that it needs for that.
+        self.launcher: list[str] = []
+        self.passed: tuple[int, ...] = ()
         self.config_file = folder / "pinfold.yaml"
         self.stderr_file = folder / "stderr.log"
         self.access_file = folder / "access.log"
@@ -87,10 +90,11 @@ class Gateway:
         self._started_at = self.stderr_file.stat().st_size if self.stderr_file.exists() else 0
         with self.stderr_file.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [str(BINARY), "run", "--config", str(self.config_file), *self.arguments],
+                [*self.launcher, str(BINARY), "run", "--config", str(self.config_file),
+                 *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, cwd=self.folder,
                 env=os.environ | self.environment, preexec_fn=self.preexec,
-                start_new_session=True)
+                pass_fds=self.passed, start_new_session=True)
         if wait:
             self._wait_ready()
         return self

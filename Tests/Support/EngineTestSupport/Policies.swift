@@ -34,7 +34,7 @@ package func testConfiguration(
     roots: [PinfoldConfiguration.TrustRoots] = [TestRoots.file("/roots.pem", TestRoots.one)]
 ) throws -> ConfigurationSnapshot {
     let environment = ConfigurationEnvironment(
-        homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", onlineCores: 2)
+        homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", cores: 2)
     var snapshot = try ConfigurationLoader(environment: environment)
         .load(text: Array(text.utf8), name: "/srv/gateway.yaml").snapshot
     snapshot.tls.roots = roots

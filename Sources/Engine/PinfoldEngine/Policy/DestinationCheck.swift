@@ -37,7 +37,7 @@ package struct DestinationCheck: Sendable {
 extension OwnListeners {
     /// The addresses of a configuration's listeners. A port that the system chooses is unknown.
     package init(of configuration: ConfigurationSnapshot) {
-        let endpoints = configuration.listeners.map(\.address) + [configuration.admin.address]
+        let endpoints = configuration.listeners.flatMap(\.endpoints) + configuration.admin.endpoints
         self.init(endpoints.filter { $0.port != 0 })
     }
 }

@@ -30,9 +30,8 @@ extension Worker {
     private static let refusalLogMilliseconds: Int64 = 10_000
 
     /// Called when a connection was accepted.
-    func accept(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
+    func accept(_ descriptor: Int32, from peer: Endpoint, on ingress: Ingress) {
         // The administration takes no client's permit.
-        let ingress = listener.ingress
         guard ingress.isCounted else { return admit(descriptor, peer, ingress, account: nil) }
         let limit = policy.configuration.limits.perClient.connections
         if let account = shared.clients.open(peer.address, limit: limit) {

@@ -12,7 +12,11 @@ struct LogLine {
     /// The longest line; anything longer is cut off.
     static let maximumBytes = 8 * 1024
 
+    /// Whether a line begins with its level as the journal reads it: `<4>` is a warning.
+    private let hasPriorities: Bool
     private var clock = LogClock()
+
+    init(hasPriorities: Bool = false) { self.hasPriorities = hasPriorities }
 
     /// Appends a line with its line feed.
     mutating func append(
@@ -21,6 +25,7 @@ struct LogLine {
     ) {
         // Each byte of a text may become six.
         var line = LineBuffer(capacity: Self.maximumBytes)
+        if hasPriorities { line.append(level.journalPrefix) }
         clock.appendRFC3339(wallMilliseconds, to: &line)
         line.append(" ")
         Self.append(level.rawValue, to: &line)
@@ -58,6 +63,20 @@ struct LogLine {
             UInt8(ascii: "]"), UInt8(ascii: "*"), UInt8(ascii: "%"), UInt8(ascii: "+"):
             true
         default: false
+        }
+    }
+}
+
+extension Logger.Level {
+    /// The level's priority (syslog(3)), as the journal reads it at the start of a line.
+    var journalPrefix: StaticString {
+        switch self {
+        case .critical: "<2>"
+        case .error: "<3>"
+        case .warning: "<4>"
+        case .notice: "<5>"
+        case .info: "<6>"
+        case .debug, .trace: "<7>"
         }
     }
 }

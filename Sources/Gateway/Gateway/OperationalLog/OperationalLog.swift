@@ -23,7 +23,7 @@ package final class OperationalLog: Sendable {
         var lines: [UInt8] = []
         var lineCount: UInt64 = 0
         var limiter = LogLimiter()
-        var format = LogLine()
+        var format: LogLine
         /// Lines dropped since the last one that was queued.
         var lost: UInt64 = 0
         /// When closing must be complete, on the monotonic clock; `nil` while not closing.
@@ -37,7 +37,7 @@ package final class OperationalLog: Sendable {
         var lineCount: UInt64
     }
 
-    private let state = Monitor(State())
+    private let state: Monitor<State>
     private let level: Atomic<Int>
     private let written = Atomic<UInt64>(0)
     private let dropped = Atomic<UInt64>(0)
@@ -46,9 +46,13 @@ package final class OperationalLog: Sendable {
     /// The destination: standard error.
     private let path: String
 
-    /// - Parameter path: a file, `stdout` or `stderr`.
-    package init(level: Logger.Level, path: String = "stderr") {
+    /// - Parameters:
+    ///   - path: a file, `stdout` or `stderr`.
+    ///   - hasPriorities: whether each line begins with its level in the form that the journal
+    ///     reads (sd-daemon(3)).
+    package init(level: Logger.Level, path: String = "stderr", hasPriorities: Bool = false) {
         self.level = Atomic(level.index)
+        state = Monitor(State(format: LogLine(hasPriorities: hasPriorities)))
         self.path = path
     }
 

@@ -3,6 +3,10 @@ import PinfoldConfiguration
 
 // What is logged when another configuration takes effect.
 extension GatewayProcess {
+    func log(_ warnings: [ConfigurationWarning]) {
+        for warning in warnings { logger.warning("configuration: \(warning)") }
+    }
+
     func warnOfWhatIsRemoved(_ next: ConfigurationSnapshot) {
         for removal in ConfigurationRemoval.all(from: configuration, to: next) {
             logger.warning(

@@ -12,6 +12,7 @@ import PinfoldEngine
 import PinfoldMetrics
 import PinfoldResolver
 import PinfoldTLS
+import Supervision
 
 /// The running gateway: starts everything, handles the process's signals, reloads, and shuts
 /// everything down. Belongs to the main thread.
@@ -40,14 +41,16 @@ package final class GatewayProcess {
     var reading: FileReading?
     /// By the names of host entries.
     private var reachability: [String: EntryReachability] = [:]
-    private let sockets: ListenerSockets
+    let sockets: ListenerSockets
     /// The listeners that have been logged and still exist.
-    private var announced: Set<String> = []
+    var announced: Set<String> = []
     let workerCount: Int
     private let running = RunningWorkers()
+    var runningWorkers: Int { running.count }
+    var service: ServiceReport
     private let contents: ContentServices
     private let passwords: PasswordChecker
-    private var mailboxes: [Mailbox<WorkerMessage>] = []
+    private(set) var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
 
     /// The time limit for writing the rest of the operational log at the end.
@@ -57,22 +60,28 @@ package final class GatewayProcess {
     ///   - loaded: the configuration to run, and the warnings about it.
     ///   - version: the program's version, for the build metric.
     ///   - revision: the commit it was built from, likewise.
+    ///   - manager: the service manager that started the process; `nil` if none did.
+    ///   - passed: the sockets that the manager passed.
     ///   - load: rereads the configuration, at SIGHUP.
     package init(
-        loaded: LoadedConfiguration, version: String, revision: String, load: @escaping Load
+        loaded: LoadedConfiguration, version: String, revision: String,
+        manager: ServiceManager? = nil, passed: [PassedSocket] = [], load: @escaping Load
     ) {
         let configuration = loaded.snapshot
         self.configuration = configuration
         startWarnings = loaded.warnings
         self.load = load
-        operationalLog = OperationalLog(level: Logger.Level(configuration.log.level))
+        operationalLog = OperationalLog(
+            level: Logger.Level(configuration.log.level),
+            hasPriorities: Journal.reads(STDERR_FILENO))
+        service = ServiceReport(manager)
         logger = operationalLog.logger(label: "pinfold")
         published = PublishedState(
             version: version, revision: revision, log: operationalLog)
         workerCount = configuration.workers.count
         contents = ContentServices(workers: workerCount, logger: logger)
-        passwords = PasswordChecker(cores: ConfigurationEnvironment.coresOnline)
-        sockets = ListenerSockets(workers: workerCount, routes: labels)
+        passwords = PasswordChecker(cores: MachineShare.ofProcess().cores)
+        sockets = ListenerSockets(workers: workerCount, routes: labels, passed: passed)
     }
 
     /// Runs until a signal ends the gateway; returns the process's exit code.
@@ -80,19 +89,27 @@ package final class GatewayProcess {
         try operationalLog.start()
         defer { operationalLog.close(withinMilliseconds: Self.logFlushMilliseconds) }
         Descriptors.raiseLimit()
+        logShare()
+        closeUnusedSockets()
+        service.starting("opening the listeners")
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
         let perWorker = try sockets.open(configuration)
         labels.activate(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
+        service.starting("opening the cache")
         let shared = try makeServices(policy, notifying: mailboxes[0])
         self.shared = shared
         publishListeners(perWorker, to: shared)
         publish(configuration, policy)
         log(startWarnings)
+        service.starting("waiting for the workers")
         try startWorkers(policy, perWorker, shared)
+        guard workersTurn(shared) else { stopAtOnce(hasFailed: true) }
         announce(perWorker)
         watch(configuration)
+        try service.startWatchdog(shared, mailboxes, logger)
+        service.ready(listeners: configuration.listeners.count)
         control()
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
@@ -104,6 +121,7 @@ package final class GatewayProcess {
         shared.store?.close()
         shared.accessLog?.close(withinMilliseconds: 2000)
         published.end()
+        service.close()
         logger.info("stopped")
         return 0
     }
@@ -239,23 +257,6 @@ package final class GatewayProcess {
         }
     }
 
-    /// The first worker has a socket of each listener.
-    private func publishListeners(_ perWorker: [[ListenerSocket]], to shared: SharedServices) {
-        let own = OwnListeners(perWorker[0].map(\.endpoint))
-        shared.engine.ownListeners.withLock { $0 = own }
-    }
-
-    /// Logs the listeners that have not been logged yet.
-    private func announce(_ perWorker: [[ListenerSocket]]) {
-        let former = announced
-        announced = Set(perWorker[0].map { "\($0.name) \($0.endpoint)" })
-        for socket in perWorker[0] where !former.contains("\(socket.name) \(socket.endpoint)") {
-            logger.info(
-                "listening",
-                metadata: ["listener": "\(socket.name)", "address": "\(socket.endpoint)"])
-        }
-    }
-
     private func publish(_ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot) {
         let labels = Set(configuration.hosts.entries.map(\.label))
         reachability = reachability.filter { labels.contains($0.key) }
@@ -285,8 +286,9 @@ package final class GatewayProcess {
         var memory = FreedMemory()
         var waited = 0
         while true {
+            service.workersFollow(generation: shared?.generationInForce ?? 0)
             let pause =
-                reading != nil
+                reading != nil || service.isReloading
                 ? FileReading.intervalMilliseconds
                 : watched.isEmpty
                     ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds
@@ -311,6 +313,8 @@ package final class GatewayProcess {
     /// would keep the process from ever ending.
     private static let stopMilliseconds: Int64 = 5000
     private static let stopAtOnceMilliseconds: Int64 = 1000
+    /// The most that the process needs after its workers were told to end.
+    private static let endMilliseconds = stopMilliseconds + 10_000
     /// The time limit for the log and the reports after a second signal.
     private static let closeAtOnceMilliseconds: Int64 = 100
 
@@ -318,24 +322,39 @@ package final class GatewayProcess {
         let delay = configuration.timeouts.drainDelayMilliseconds
         let grace = configuration.timeouts.graceMilliseconds
         logger.info("draining", metadata: ["delay": "\(delay)ms", "grace": "\(grace)ms"])
+        service.stopping(withinMilliseconds: delay + grace + Self.endMilliseconds)
         // Load balancers poll /readyz now and then: until they have, connections are still
         // accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
-        if wait(atMost: delay, until: { running.count == 0 }) { stopAtOnce() }
+        if wait(atMost: delay, for: { "not ready, and still accepting" }, until: hasEnded) {
+            stopAtOnce()
+        }
         for mailbox in mailboxes { mailbox.post(.drain) }
-        if wait(atMost: grace, until: { running.count == 0 || hasDrained }) { stopAtOnce() }
+        if wait(atMost: grace, for: { underWay }, until: { hasEnded() || hasDrained }) {
+            stopAtOnce()
+        }
         for mailbox in mailboxes { mailbox.post(.stop) }
-        let interrupted = wait(atMost: Self.stopMilliseconds, until: { running.count == 0 })
-        guard !interrupted, running.count == 0 else { stopAtOnce() }
+        service.workersEnd(shared)
+        let interrupted = wait(atMost: Self.stopMilliseconds, until: hasEnded)
+        guard !interrupted, hasEnded() else { stopAtOnce() }
         running.join()
     }
 
+    private func hasEnded() -> Bool { running.count == 0 }
+
     /// Waits for a condition, on the clock for deadlines; `true` if a signal requests a stop
     /// meanwhile.
-    private func wait(atMost milliseconds: Int64, until condition: () -> Bool) -> Bool {
+    ///
+    /// - Parameter what: what is waited for, for the service manager.
+    private func wait(
+        atMost milliseconds: Int64, for what: () -> String? = { nil }, until condition: () -> Bool
+    ) -> Bool {
         var clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
         let end = clock.now + milliseconds
         while !condition(), clock.now < end {
+            if service.isHeard, let what = what() {
+                service.draining(what, remaining: end - clock.now)
+            }
             switch signals.wait(milliseconds: Int(Self.pollMilliseconds)) {
             case .terminate, .interrupt: return true
             case .reload, .reopenLogs, .none: break
@@ -347,8 +366,11 @@ package final class GatewayProcess {
 
     /// Ends the process whatever the workers and the disk are doing. The cache's database is
     /// consistent at any time; pending writes are lost.
-    private func stopAtOnce() -> Never {
+    ///
+    /// - Parameter hasFailed: whether the gateway ends because it cannot work.
+    private func stopAtOnce(hasFailed: Bool = false) -> Never {
         logger.warning("stopping immediately")
+        service.workersEnd(shared)
         for mailbox in mailboxes { mailbox.post(.stop) }
         let end = Clock.monotonicMilliseconds() + Self.stopAtOnceMilliseconds
         while running.count > 0, Clock.monotonicMilliseconds() < end { usleep(1000) }
@@ -361,14 +383,13 @@ package final class GatewayProcess {
         shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
         shared?.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
         operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
-        _exit(hung == 0 ? 0 : 1)
+        _exit(hung == 0 && !hasFailed ? 0 : 1)
     }
 
-    private var hasDrained: Bool {
-        (shared?.drainedWorkers.load(ordering: .acquiring) ?? 0) >= workerCount
-    }
+    private var hasDrained: Bool { shared?.haveAllDrained ?? false }
 
     private func reload() {
+        service.reloading()
         do {
             let loaded = try load(configuration.access.lists)
             let (generation, perWorker) = try adopt(loaded.snapshot) {
@@ -377,9 +398,12 @@ package final class GatewayProcess {
             }
             watch(loaded.snapshot)
             announce(perWorker)
+            service.reloaded(
+                generation: generation, listeners: loaded.snapshot.listeners.count)
             logger.notice("configuration reloaded", metadata: ["generation": "\(generation)"])
         } catch {
             published.reload.withLock { $0.lastSucceeded = false }
+            service.notReloaded()
             logger.error(
                 "configuration not reloaded; the previous one remains in effect",
                 metadata: ["error": "\(error)"])
@@ -418,9 +442,5 @@ package final class GatewayProcess {
             mailbox.post(.configure(policy, sockets))
         }
         return (generation, perWorker)
-    }
-
-    private func log(_ warnings: [ConfigurationWarning]) {
-        for warning in warnings { logger.warning("configuration: \(warning)") }
     }
 }

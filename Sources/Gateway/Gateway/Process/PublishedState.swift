@@ -53,6 +53,9 @@ final class PublishedState: Sendable {
         _ = services.withLock { $0.take() }
     }
 
+    /// Each worker's counters; empty before the start.
+    var workerMetrics: [WorkerMetrics] { services.withLock { $0 }?.workers ?? [] }
+
     func readiness() -> ServiceReadiness {
         guard let services = services.withLock({ $0 }) else {
             return ServiceReadiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)

@@ -12,22 +12,32 @@ final class Listener: EventHandler {
     /// The ingress of its clients' requests.
     let ingress: Ingress
     let descriptor: Int32
+    /// Whether the other workers accept from the same socket: each has its own descriptor of it.
+    let isShared: Bool
     private var isPaused = false
 
-    init(worker: Worker, ingress: Ingress, descriptor: Int32) {
+    init(worker: Worker, ingress: Ingress, descriptor: Int32, isShared: Bool = false) {
         self.worker = worker
         self.ingress = ingress
         self.descriptor = descriptor
+        self.isShared = isShared
     }
 
     func start() throws(Errno) {
-        try worker.loop.add(self, descriptor: descriptor, trigger: .levelReadable)
+        try worker.loop.add(
+            self, descriptor: descriptor,
+            trigger: isShared ? .levelReadableShared : .levelReadable)
     }
 
     override func ready(_ readiness: Readiness) {
         for _ in 0..<Self.batch {
             switch Sockets.accept(descriptor) {
-            case .connection(let client, let peer): worker.accept(client, from: peer, on: self)
+            case .connection(let client, let peer):
+                if isShared {
+                    worker.distribute(client, from: peer, on: self)
+                } else {
+                    worker.accept(client, from: peer, on: ingress)
+                }
             case .wouldBlock: return
             case .gone: continue
             case .failed(let error):
@@ -78,8 +88,9 @@ final class Listener: EventHandler {
     /// Stops accepting for good.
     func close() {
         if isPaused { worker.acceptResumed() }
+        // A socket that somebody else has, too, would stay in epoll.
+        worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)
         isPaused = false
-        worker.loop.remove(self)
         Descriptors.close(descriptor)
     }
 }

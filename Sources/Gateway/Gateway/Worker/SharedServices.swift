@@ -29,8 +29,14 @@ package final class SharedServices: Sendable {
     let notifyActivity: @Sendable () -> Void
     /// The number of workers with nothing in progress, while the process is shutting down.
     let drainedWorkers = Atomic<Int>(0)
+    /// The number of accepted connections that are on their way to the worker that serves them.
+    let handedOver = Atomic<Int>(0)
     /// Whether the process is shutting down.
     let isDraining = Atomic<Bool>(false)
+    /// Whose turn it is to serve a connection from a socket that all workers accept from.
+    private let turnToServe = Atomic<Int>(0)
+    /// Which workers' loops turn.
+    let turns: LoopTurns
     /// The number of the configuration that each worker uses.
     private let generations: Locked<[UInt64]>
 
@@ -46,11 +52,28 @@ package final class SharedServices: Sendable {
         self.accessLog = accessLog
         self.notifyActivity = notifyActivity
         self.administration = administration
+        turns = LoopTurns(workers: mailboxes.count)
         generations = Locked(Array(repeating: 1, count: mailboxes.count))
     }
 
     /// The number of the latest configuration that all workers use.
     var generationInForce: UInt64 { generations.withLock { $0.min() ?? 1 } }
+
+    /// Whether nothing is in progress, while the process is shutting down. A worker that has
+    /// drained may get another connection that was on its way; before that is no longer counted
+    /// as such, the worker has not drained any more.
+    var haveAllDrained: Bool {
+        drainedWorkers.load(ordering: .acquiring) >= workerCount
+            && handedOver.load(ordering: .acquiring) == 0
+            && drainedWorkers.load(ordering: .acquiring) >= workerCount
+    }
+
+    /// The worker that serves the next connection from a socket that all workers accept from. The
+    /// kernel would give nearly all to one, as long as that keeps up.
+    func nextToServe() -> Int {
+        let (turn, _) = turnToServe.wrappingAdd(1, ordering: .relaxed)
+        return Int(UInt(bitPattern: turn) % UInt(workerCount))
+    }
 
     /// Called when a worker uses another configuration.
     func workerFollows(_ index: Int, generation: UInt64) {

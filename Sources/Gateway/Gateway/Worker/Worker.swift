@@ -24,6 +24,8 @@ final class Worker {
     private var listeners: [Listener] = []
     private var activityTimer: ActivityTimer?
     private var probes: [Probe] = []
+    /// What connections come from that other workers still hand over while this one is draining.
+    private var formerIngresses: [Ingress] = []
     var isDraining: Bool { environment.isDraining }
     private var hasDrained = false
     private var clients = 0
@@ -67,12 +69,15 @@ final class Worker {
         close()
     }
 
-    private func handle(_ message: WorkerMessage) {
+    func handle(_ message: WorkerMessage) {
         switch message {
         case .configure(let policy, let sockets): configure(policy, sockets)
         case .activityChanged: activityTimer?.observe()
         case .permitsWanted(let request): permitsWanted(request)
         case .permitsGranted(let request): permitsGranted(request)
+        case .accepted(let descriptor, let peer, let name, let endpoint):
+            serve(descriptor, from: peer, ofListener: name, at: endpoint)
+        case .answer(let round): shared.turns.answered(index, round: round)
         case .descriptorsWanted: closeIdleForDescriptors()
         case .certificateIssued(let token, let result):
             (loop.handler(for: token) as? any AdmittedConnection)?.certificateIssued(result)
@@ -99,7 +104,8 @@ final class Worker {
                 tls: socket.isAdmin ? nil : policy.clientTLS(ofListener: socket.name),
                 methods: socket.isAdmin ? [] : policy.methods(ofListener: socket.name))
             let listener = Listener(
-                worker: self, ingress: ingress, descriptor: socket.descriptor)
+                worker: self, ingress: ingress, descriptor: socket.descriptor,
+                isShared: socket.isShared)
             do {
                 try listener.start()
                 listeners.append(listener)
@@ -110,6 +116,39 @@ final class Worker {
                     metadata: ["listener": "\(socket.name)", "error": "\(error)"])
             }
         }
+    }
+
+    /// Called when a connection was accepted from a socket that all workers accept from: they serve
+    /// them in turn.
+    func distribute(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
+        let next = shared.nextToServe()
+        guard next != index else { return accept(descriptor, from: peer, on: listener.ingress) }
+        shared.handedOver.add(1, ordering: .relaxed)
+        shared.mailboxes[next].post(
+            .accepted(
+                descriptor, peer, name: listener.ingress.name, at: listener.ingress.endpoint))
+    }
+
+    /// Serves a connection that another worker accepted.
+    private func serve(
+        _ descriptor: Int32, from peer: Endpoint, ofListener name: String, at endpoint: Endpoint
+    ) {
+        let ingresses = listeners.lazy.map(\.ingress).filter(\.isCounted)
+        let ingress =
+            ingresses.first { $0.name == name && $0.endpoint == endpoint }
+            ?? formerIngresses.first { $0.name == name && $0.endpoint == endpoint }
+        if hasDrained {
+            hasDrained = false
+            shared.drainedWorkers.subtract(1, ordering: .relaxed)
+        }
+        if let ingress {
+            accept(descriptor, from: peer, on: ingress)
+        } else {
+            // A reload has removed the listener meanwhile.
+            Descriptors.close(descriptor)
+        }
+        shared.handedOver.subtract(1, ordering: .releasing)
+        stopIfDrained()
     }
 
     /// Admits a connection that is within all limits.
@@ -258,6 +297,7 @@ final class Worker {
         probes = []
         // The administration still responds, so that it can report that it is draining.
         for listener in listeners where listener.ingress.isCounted { listener.close() }
+        formerIngresses = listeners.filter(\.isShared).map(\.ingress)
         listeners.removeAll { $0.ingress.isCounted }
         for handler in loop.handlers {
             if let client = handler as? any AdmittedConnection, client.ingress.isCounted {
@@ -283,6 +323,7 @@ final class Worker {
         environment.closeConnections()
         for handler in loop.handlers { loop.remove(handler) }
         listeners = []
+        formerIngresses = []
         probes = []
         activityTimer = nil
         // They keep some connections that are closed.

@@ -14,6 +14,11 @@ package enum WorkerMessage: Sendable {
     case permitsWanted(PermitRequest)
     /// All workers have responded to this one's request for permits.
     case permitsGranted(PermitRequest)
+    /// Another worker accepted this connection, for this one to serve, on a listener that has this
+    /// name and address.
+    case accepted(Int32, Endpoint, name: String, at: Endpoint)
+    /// The loop shows that it turns, by answering.
+    case answer(round: UInt64)
     /// Another worker has run out of descriptors: close idle client connections.
     case descriptorsWanted
     /// The certificate for the client connection with this token, or why there is none.
@@ -33,6 +38,10 @@ package struct ListenerSocket: Sendable {
     /// The index of its name (`RouteLabels`).
     package var label: LabelIndex
     package var descriptor: Int32
+    /// The name under which the service manager passed it; `nil` if it was opened here.
+    package var passedAs: String?
+    /// Whether all workers accept from this one socket.
+    package var isShared = false
 }
 
 extension ListenerSocket {

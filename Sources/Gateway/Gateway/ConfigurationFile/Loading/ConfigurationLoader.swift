@@ -2,6 +2,7 @@ import CLinux
 import Clocks
 import Files
 import PinfoldConfiguration
+import Supervision
 
 /// Reads and checks configurations, and fills in the defaults.
 package struct ConfigurationLoader: Sendable {
@@ -113,8 +114,13 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var stateFolder: String?
     /// The absolute working folder, which relative paths of options are relative to.
     package var workingFolder: String
-    /// The number of online cores, for `workers: auto`.
-    package var onlineCores: Int
+    /// The number of cores that the process may use, for `workers: auto`.
+    package var cores: Int
+    /// The limit on the process's memory, in bytes, for sizes that are `auto`; `nil` for none.
+    package var memoryLimit: Int?
+    /// The sockets that the service manager passed to the process, for addresses that name them;
+    /// `nil` where this is not the process that they are passed to.
+    package var sockets: [PassedSocket]?
     /// Whether to check that the paths that the gateway writes to are writable.
     package var looksAtPaths = false
     /// How many files the process may open after raising its own limit, or `nil` if unknown.
@@ -148,12 +154,12 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
 
     /// Creates an environment.
     package init(
-        homeFolder: String?, stateFolder: String?, workingFolder: String, onlineCores: Int
+        homeFolder: String?, stateFolder: String?, workingFolder: String, cores: Int
     ) {
         self.homeFolder = homeFolder
         self.stateFolder = stateFolder
         self.workingFolder = workingFolder
-        self.onlineCores = onlineCores
+        self.cores = cores
     }
 
     /// The hard limit: the gateway raises the soft one to it.
@@ -163,10 +169,8 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         return Int(clamping: limit.rlim_max)
     }
 
-    /// The number of online cores.
-    package static var coresOnline: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
-
-    /// The environment of this process: its environment variables, working folder and online cores.
+    /// The environment of this process: its environment variables, working folder, and what it may
+    /// use of the machine.
     package static func ofProcess() -> ConfigurationEnvironment {
         func variable(_ name: String) -> String? {
             guard let value = getenv(name), value.pointee != 0 else { return nil }
@@ -176,9 +180,11 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         let folder = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { buffer in
             getcwd(buffer.baseAddress, size).map { String(cString: $0) }
         }
+        let share = MachineShare.ofProcess()
         var environment = ConfigurationEnvironment(
             homeFolder: variable("HOME"), stateFolder: variable("XDG_STATE_HOME"),
-            workingFolder: folder ?? "/", onlineCores: coresOnline)
+            workingFolder: folder ?? "/", cores: share.cores)
+        environment.memoryLimit = share.memory?.bytes
         environment.looksAtPaths = true
         environment.openFiles = openFilesOfProcess
         environment.variables = .ofProcess

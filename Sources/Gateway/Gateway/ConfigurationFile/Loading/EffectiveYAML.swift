@@ -18,7 +18,7 @@ extension ConfigurationSnapshot {
         case .workers:
             switch workers {
             case .auto(let cores):
-                yaml.line(0, "\(key): auto  # one per core, \(cores) on this machine")
+                yaml.line(0, "\(key): auto  # one per core that may be used here, \(cores)")
             case .fixed(let count): yaml.line(0, "\(key): \(count)")
             }
         case .via: if let via { yaml.line(0, "\(key): \(YAMLText.quoted(via.text))") }

@@ -6,16 +6,19 @@ extension AdminConfiguration {
     static var table: KeyTable<Self> {
         KeyTable(keys: [
             ConfigurationKey(
-                "address", \.address, reading: { $0.endpoint($1) },
-                text: { YAMLText.quoted($0.description) }),
+                "address",
+                read: { reader, field, admin in
+                    guard let address = field.flatMap({ reader.writtenAddress($0) }) else { return }
+                    (admin.address, admin.passed) = (address.endpoint, address.passed)
+                },
+                text: { YAMLText.quoted($0.addressText) }),
             ConfigurationKey(
                 "tokenFile", \.token, byDefault: "none", reading: { $0.adminToken($1) },
                 text: { $0.map { YAMLText.quoted($0.path) } }),
             ConfigurationKey(
                 "metrics", byDefault: "open on loopback, else token",
                 read: { _, field, admin in
-                    let byDefault: Metrics =
-                        admin.address.address.scope == .loopback ? .open : .token
+                    let byDefault: Metrics = admin.isLoopback ? .open : .token
                     admin.metrics = field?.choice() ?? byDefault
                 },
                 text: { $0.metrics.rawValue }),
@@ -34,12 +37,12 @@ extension SnapshotReader {
     func admin(_ field: Field?) -> AdminConfiguration {
         let (admin, section) = read(field, by: AdminConfiguration.table, over: AdminConfiguration())
         guard admin.metrics == .token, section?["tokenFile"] == nil else { return admin }
-        if admin.address.address.scope == .loopback {
+        if admin.isLoopback {
             section?["metrics"]?.fail(
                 "requires a token, but admin.tokenFile is missing", expected: "admin.tokenFile")
         } else {
             section?["address"]?.fail(
-                "\(admin.address) is not a loopback address and admin.tokenFile is missing",
+                "\(admin.addressText) is not a loopback address and admin.tokenFile is missing",
                 expected: "admin.tokenFile, admin.metrics: open, or a loopback address")
         }
         return admin

@@ -160,7 +160,7 @@ extension SnapshotReader {
                     expected: "required, or methods in authentication")
             }
             if !listener.authentication.isEmpty, listener.tls == nil,
-                listener.address.address.scope != .loopback
+                !listener.isLoopback
             {
                 field.warn(
                     "passwords and tokens reach this listener in clear text, unless something "

@@ -6,7 +6,10 @@ extension CacheConfiguration {
         let most = 1 << 50
         return KeyTable(keys: [
             .boolean("enabled", \.isEnabled),
-            .bytes("memory", \.memoryBytes, in: 0...most),
+            ConfigurationKey(
+                "memory", \.memoryBytes, byDefault: "auto",
+                reading: { reader, field in field.bytesOrAutomatic(in: 0...most) },
+                text: Quantity.text(bytes:)),
             ConfigurationKey(
                 "disk", \.diskBytes, reading: { $1.diskBytes(most: most) },
                 text: Quantity.text(bytes:)),
@@ -42,8 +45,9 @@ extension CacheConfiguration {
 extension SnapshotReader {
     /// The two tiers of the cache.
     func cache(_ field: Field?) -> CacheConfiguration {
-        var (cache, section) = read(
-            field, by: CacheConfiguration.table, over: CacheConfiguration())
+        var defaults = CacheConfiguration()
+        defaults.memoryBytes = automaticBytes(most: defaults.memoryBytes)
+        var (cache, section) = read(field, by: CacheConfiguration.table, over: defaults)
         if cache.path.isEmpty { cache.path = defaultCachePath(section) }
         warnOfCachePath(cache, section)
         return cache

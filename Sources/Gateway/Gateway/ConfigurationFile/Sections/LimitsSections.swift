@@ -15,6 +15,9 @@ extension ActivityConfiguration {
 
 /// `limits`.
 extension LimitsConfiguration {
+    /// The least memory for requests that are not complete.
+    static let leastBuffers = 1 << 20
+
     static var table: KeyTable<Self> {
         KeyTable(keys: [
             .integer("connections", \.connections, in: 1...1_000_000),
@@ -22,7 +25,10 @@ extension LimitsConfiguration {
             .integer("fields", \.fields, in: 1...10_000),
             .integer("upstreamPerHost", \.upstreamPerHost, in: 1...65_535),
             .integer("pending", \.pending, in: 0...1_000_000),
-            .bytes("bufferBytes", \.bufferBytes, in: 1 << 20...1 << 50),
+            ConfigurationKey(
+                "bufferBytes", \.bufferBytes, byDefault: "auto",
+                reading: { reader, field in field.bytesOrAutomatic(in: leastBuffers...1 << 50) },
+                text: Quantity.text(bytes:)),
             .integer("streams", \.streams, in: 1...10_000),
             .integer("upstreamStreams", \.upstreamStreams, in: 1...10_000),
             .integer("resets", \.resets, in: 10...100_000),
@@ -36,8 +42,9 @@ extension LimitsConfiguration {
 extension SnapshotReader {
     /// Reads `limits`, and warns of numbers that exceed what the system allows.
     func limits(_ field: Field?) -> LimitsConfiguration {
-        let (limits, section) = read(
-            field, by: LimitsConfiguration.table, over: LimitsConfiguration())
+        var defaults = LimitsConfiguration()
+        defaults.bufferBytes = automaticBytes(most: defaults.bufferBytes)
+        let (limits, section) = read(field, by: LimitsConfiguration.table, over: defaults)
         guard let openFiles = validation.environment.openFiles else { return limits }
         let perClient = section?["perClient"]?.key("connections")
         for (key, needed, whose) in [

@@ -18,10 +18,17 @@ extension ListenerConfiguration {
                 ConfigurationKey(
                     "name", \.name, byDefault: "the kind, numbered",
                     reading: { $1.name() }, text: YAMLText.quoted),
-                .required(
-                    "address", \.address, expected: SnapshotReader.addressExpected,
-                    reading: { $0.address($1, hasExplicitClients: hasExplicitClients) },
-                    text: { YAMLText.quoted($0.description) }),
+                ConfigurationKey(
+                    "address", byDefault: "required",
+                    readSection: { reader, section, listener in
+                        let expected = SnapshotReader.addressExpected
+                        guard let field = section?.required("address", expected: expected),
+                            let address = reader.address(
+                                field, hasExplicitClients: hasExplicitClients)
+                        else { return }
+                        (listener.address, listener.passed) = (address.endpoint, address.passed)
+                    },
+                    text: { YAMLText.quoted($0.addressText) }),
                 ConfigurationKey(
                     "kind",
                     readSection: { _, section, listener in
@@ -143,22 +150,21 @@ extension SnapshotReader {
     /// The maximum number of listeners.
     static let maximumListeners = 256
 
-    fileprivate static let addressExpected = """
-        an address and a port, such as 127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose)
-        """
-
     /// Reads the listeners and checks that names and addresses are unique.
     ///
     /// - Parameters:
     ///   - admin: The administrative address.
     ///   - adminField: The section that contains the administrative address.
     func listeners(
-        _ field: Field?, hasExplicitClients: Bool, admin: Endpoint, adminField: Field?
+        _ field: Field?, hasExplicitClients: Bool, admin: AdminConfiguration, adminField: Field?
     ) -> [ListenerConfiguration] {
         guard let elements = field?.list(of: "listeners") else {
-            if admin == Self.defaultListener.address, let node = adminField?.node["address"] {
+            if admin.endpoints.contains(Self.defaultListener.address),
+                let node = adminField?.node["address"]
+            {
                 validation.report(
-                    node.origin, "admin.address", "\(admin) is used by the default listener",
+                    node.origin, "admin.address",
+                    "\(admin.addressText) is used by the default listener",
                     expected: "a different address, or listeners that do not use it")
             }
             return [Self.defaultListener]
@@ -170,7 +176,8 @@ extension SnapshotReader {
             return []
         }
         var names = Set<String>()
-        var addresses: Set<Endpoint> = admin.port == 0 ? [] : [admin]
+        var addresses = Set(admin.endpoints.filter { $0.port != 0 })
+        var passed = Set(admin.passed.map { [$0.name] } ?? [])
         var unnamed: [String: Int] = [:]
         let table = ListenerConfiguration.table(hasExplicitClients: hasExplicitClients)
         return elements.compactMap { element in
@@ -189,10 +196,12 @@ extension SnapshotReader {
                     "another listener is named \(quoted(listener.name))",
                     expected: "a unique name")
             }
-            let address = listener.address
-            if address.port != 0, !addresses.insert(address).inserted {
+            let isTaken = listener.endpoints.contains {
+                $0.port != 0 && !addresses.insert($0).inserted
+            }
+            if isTaken || listener.passed.map({ !passed.insert($0.name).inserted }) ?? false {
                 (section["address"] ?? element).fail(
-                    "\(address) is used by another listener or by admin",
+                    "\(listener.addressText) is used by another listener or by admin",
                     expected: "a different address")
             }
             return listener
@@ -213,24 +222,16 @@ extension SnapshotReader {
         return count == 1 ? base : "\(base)-\(count)"
     }
 
-    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> Endpoint? {
-        guard let address = endpoint(field) else { return nil }
-        if address.address.scope != .loopback, !hasExplicitClients {
+    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> WrittenAddress? {
+        guard let address = writtenAddress(field) else { return nil }
+        if let open = address.endpoints.first(where: { $0.address.scope != .loopback }),
+            !hasExplicitClients
+        {
             field.fail(
-                "\(address) is not a loopback address and access.clients names no networks: "
+                "\(open) is not a loopback address and access.clients names no networks: "
                     + "this would be an open proxy",
                 expected: "access.clients with the networks to serve, or a loopback address")
         }
         return address
-    }
-
-    /// An address to listen on; `localhost` is 127.0.0.1.
-    func endpoint(_ field: Field) -> Endpoint? {
-        field.parsed(expected: Self.addressExpected) { text in
-            if text.hasPrefix("localhost:") {
-                return Endpoint("127.0.0.1" + text.dropFirst("localhost".count))
-            }
-            return Endpoint(text)
-        }
     }
 }

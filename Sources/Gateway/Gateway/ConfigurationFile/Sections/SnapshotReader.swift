@@ -20,7 +20,7 @@ struct SnapshotReader {
         let pinsets = pinsets(top?[.pinsets])
         let admin = admin(top?[.admin])
         let listeners = listeners(
-            top?[.listeners], hasExplicitClients: hasClients, admin: admin.address,
+            top?[.listeners], hasExplicitClients: hasClients, admin: admin,
             adminField: top?[.admin])
         let hosts = hosts(top?[.hosts], pinsets: pinsets, over: defaultTLS)
         let interception = interception(top?[.interception], hosts, in: top?[.hosts])
@@ -65,12 +65,13 @@ struct SnapshotReader {
         warnOfIdleInterception(top?[.interception], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
         warnOfReportFolder(top?[.cache], snapshot)
+        warnOfMemory(top?[.cache], top?[.limits], snapshot)
         return snapshot
     }
 
     private func workers(_ field: Field?) -> WorkerCount {
         let auto = WorkerCount.auto(
-            onlineCores: min(Self.maximumWorkers, max(1, validation.environment.onlineCores)))
+            cores: min(Self.maximumWorkers, max(1, validation.environment.cores)))
         guard let field else { return auto }
         if case .scalar("auto", _) = field.node.content { return auto }
         guard case .scalar(let text, _) = field.node.content, Int(text) == nil else {

@@ -126,7 +126,7 @@ def test_a_hanging_worker_is_restarted(service):
     except PermissionError as problem:
         pytest.skip(f"no thread can be stopped on this machine: {problem}")
     now = service.show()
-    assert now["NRestarts"] == "1"
+    assert int(now["NRestarts"]) >= 1
     assert now["StatusText"] == "serving on 2 listeners"
     journal = service.run("journalctl", "-u", "pinfold", "--no-pager")
     assert "a worker's loop does not turn" in journal and "worker=1" in journal

@@ -285,7 +285,7 @@ def test_watching_may_be_turned_on_and_off(gateway):
     after(running, lambda: running.signal(signal.SIGHUP))
     after(running, lambda: running.write_config({**on, "timeouts": {"idle": "50s"}}))
     after(running, lambda: running.write_config(running.config))
-    assert not inotify_descriptors(running)
+    until(lambda: not inotify_descriptors(running), "nothing is watched")
 
 
 def inotify_descriptors(running: Gateway) -> list[str]:
@@ -306,7 +306,7 @@ def test_nothing_grows_with_many_changes(watching):
     descriptors, threads = running.descriptors, running.status("Threads")
     for number in range(3, 23):
         swap(number)
-    assert len(inotify_descriptors(running)) == 1
+    until(lambda: len(inotify_descriptors(running)) == 1, "the folders are watched")
     until(lambda: running.descriptors <= descriptors + 4, "descriptors do not grow")
     assert running.status("Threads") <= threads
 

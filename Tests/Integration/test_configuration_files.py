@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.gateway import Gateway, run_pinfold
+from support.gateway import BINARY, Gateway, run_pinfold
 from support.origin import reply
 from support.wait import until
 
@@ -194,6 +194,26 @@ class Volume:
             shutil.rmtree(last)
 
 
+def test_a_volume_that_is_mounted_read_only_may_have_any_mode(workspace):
+    """The folder of a ConfigMap has mode 0777, and nobody can write it."""
+    volume = Volume(workspace / "volume", {"a.yaml": entry("one.test")})
+    volume.folder.chmod(0o777)
+    file = workspace / "pinfold.yaml"
+    file.write_text("include: [volume/*.yaml]\ncache: { path: cache }\n")
+    done = run_pinfold("check", "--config", str(file))
+    assert done.returncode == 1
+    assert f'is in the folder "{volume.folder}", which can be written by others' in done.stderr
+    mounted = subprocess.run(
+        ["unshare", "--mount", "sh", "-ec",
+         'mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"; echo mounted; '
+         'exec "$2" check --config "$3"', "sh", str(volume.folder), str(BINARY), str(file)],
+        capture_output=True, text=True, timeout=30)
+    if not mounted.stdout.startswith("mounted\n"):
+        pytest.skip("no mounts here")
+    assert mounted.returncode == 0, mounted.stderr
+    assert f"# Read, in this order: {file}, {volume.folder}/a.yaml" in mounted.stdout
+
+
 @pytest.fixture
 def watching(gateway):
     """A gateway that watches its files, with a volume of included ones."""
@@ -285,7 +305,7 @@ def test_watching_may_be_turned_on_and_off(gateway):
     after(running, lambda: running.signal(signal.SIGHUP))
     after(running, lambda: running.write_config({**on, "timeouts": {"idle": "50s"}}))
     after(running, lambda: running.write_config(running.config))
-    assert not inotify_descriptors(running)
+    until(lambda: not inotify_descriptors(running), "nothing is watched")
 
 
 def inotify_descriptors(running: Gateway) -> list[str]:
@@ -306,7 +326,7 @@ def test_nothing_grows_with_many_changes(watching):
     descriptors, threads = running.descriptors, running.status("Threads")
     for number in range(3, 23):
         swap(number)
-    assert len(inotify_descriptors(running)) == 1
+    until(lambda: len(inotify_descriptors(running)) == 1, "the folders are watched")
     until(lambda: running.descriptors <= descriptors + 4, "descriptors do not grow")
     assert running.status("Threads") <= threads
 

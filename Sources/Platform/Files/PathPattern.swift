@@ -1,15 +1,16 @@
 import CLinux
 
-/// A path in which `*`, `?` and `[…]` stand for characters of a name (glob(7)). A name that begins
-/// with a dot is matched only by a pattern that begins with one.
-package struct PathPattern: Sendable, Hashable {
-    /// What an expansion ends at.
-    package enum Failure: Error, Equatable {
-        case unreadable(FileError)
-        /// More paths match than are wanted.
-        case tooMany
-    }
+/// Why it cannot be said which paths match a pattern.
+package enum PathPatternError: Error, Equatable {
+    /// A folder cannot be read.
+    case unreadable(FileError)
+    /// More paths match than are wanted.
+    case tooMany
+}
 
+/// A path in which `*`, `?` and `[…]` stand for characters of a name (glob(7)). A name that
+/// begins with a dot is matched only by a pattern that begins with one.
+package struct PathPattern: Sendable, Hashable {
     /// An absolute path, whose characters mean themselves.
     package let folder: String
     /// Relative to the folder, or absolute.
@@ -40,7 +41,7 @@ package struct PathPattern: Sendable, Hashable {
     /// folder that is missing has none; one that cannot be read is an error.
     ///
     /// - Parameter most: The maximum number of paths, and of folders on the way to them.
-    package func matches(most: Int) throws(Failure) -> [String] {
+    package func matches(most: Int) throws(PathPatternError) -> [String] {
         var found = [text.utf8.first == UInt8(ascii: "/") ? "/" : ""]
         let names = text.split(separator: "/")
         for (index, name) in names.enumerated() {
@@ -92,7 +93,7 @@ package struct PathPattern: Sendable, Hashable {
     }
 
     /// The names in a folder, without `.` and `..`; none if it is no folder.
-    private static func entries(ofFolder path: String) throws(Failure) -> [String] {
+    private static func entries(ofFolder path: String) throws(PathPatternError) -> [String] {
         guard let list = opendir(path) else {
             let error = FileError(.open, path)
             if error.code == ENOENT || error.code == ENOTDIR { return [] }

@@ -30,13 +30,10 @@ private final class Watched {
     }
 
     func run(_ command: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-ec", command]
-        process.currentDirectoryURL = URL(fileURLWithPath: folder)
-        #expect(throws: Never.self) { try process.run() }
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        #expect(throws: Never.self) {
+            let shell = try Command("/bin/sh", ["-ec", command], in: folder)
+            #expect(shell.wait().status == 0)
+        }
     }
 
     /// Reads the configuration, and watches what was read. Returns the errors.

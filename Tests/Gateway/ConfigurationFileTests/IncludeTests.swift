@@ -99,8 +99,8 @@ struct IncludeTests {
             (
                 ["b: 1", "a: 1", "a: 2", "a: 3"],
                 "2:1: a: is written twice, first in 1:1; expected "
-                    + "it once, in one of the files\n3:1: a: is written twice, first in 1:1; expected "
-                    + "it once, in one of the files"
+                    + "it once, in one of the files\n3:1: a: is written twice, first in 1:1; "
+                    + "expected it once, in one of the files"
             ),
             // A key that one file has twice is left for the checks.
             (["a: 1\na: 2", "b: 1"], "{a=1 a=2 b=1}"),
@@ -194,8 +194,9 @@ struct IncludeTests {
             #expect(loaded.snapshot.via?.text == "home")
             #expect(
                 fileErrors(in: folder) == [
-                    "main.yaml:1: include[0]: the environment variable \"DIR\" is not set; expected "
-                        + "a variable in the gateway's environment, or $${ for the characters ${"
+                    "main.yaml:1: include[0]: the environment variable \"DIR\" is not set; "
+                        + "expected a variable in the gateway's environment, or $${ for the "
+                        + "characters ${"
                 ])
         }
     }

@@ -8,7 +8,7 @@ struct VariableTests {
     // MARK: The notation
 
     private static func shown(_ text: String) -> String {
-        do throws(VariableSyntax.Malformed) {
+        do throws(VariableSyntaxError) {
             guard let parts = try VariableSyntax.parts(of: text) else { return "as it is" }
             return parts.map { part in
                 switch part {
@@ -175,10 +175,10 @@ struct VariableTests {
         #expect(
             errors(of: "workers: ${A}\nhosts: ${A}\n", environment: environment(with: ["A": ""]))
                 == [
-                    "gateway.yaml:1: workers: \"${A}\" is not a number of threads; expected auto, or "
-                        + "a whole number from 1 to 256",
-                    "gateway.yaml:2: hosts: is a single value (written \"${A}\"); expected a list of "
-                        + "entries with match",
+                    "gateway.yaml:1: workers: \"${A}\" is not a number of threads; expected auto, "
+                        + "or a whole number from 1 to 256",
+                    "gateway.yaml:2: hosts: is a single value (written \"${A}\"); expected a list "
+                        + "of entries with match",
                 ])
     }
 
@@ -244,7 +244,8 @@ struct VariableTests {
             listeners: [{ address: "127.0.0.1:808${N}" }]
             hosts:
               - match: ["${HOST}", "b", "${A}"]
-                request: { headers: { set: { X-Key: "Bearer ${KEY}", X-A: "$${A}", X-B: "${A}b" } } }
+                request:
+                  headers: { set: { X-Key: "Bearer ${KEY}", X-A: "$${A}", X-B: "${A}b" } }
                 timeouts: { connect: "${SECONDS}s" }
             cache: { path: "${SUB}/x", enabled: "${ON}" }
             log: { access: { path: "${DIR}/access.log" } }

@@ -3,8 +3,8 @@ import Logging
 import PinfoldConfiguration
 import Threads
 
-// Files that are reloaded when they change: the configuration's own, with everything, and those that
-// can be replaced without rereading it.
+// Files that are reloaded when they change: the configuration's own, with everything, and those
+// that can be replaced without rereading it.
 extension GatewayProcess {
     /// How long the main thread waits for a signal before it looks after the rest.
     var controlMilliseconds: Int {
@@ -28,15 +28,15 @@ extension GatewayProcess {
     /// Watches what a configuration was read from, with or without success, if the one in force
     /// wants that.
     ///
-    /// - Parameter isInForce: Whether it is the one in force. Then those files are left out that are
-    ///   read again by themselves.
+    /// - Parameter isInForce: Whether it is the one in force. Then those files are left out that
+    ///   are read again by themselves.
     func watch(_ inputs: ConfigurationInputs, isInForce: Bool) {
         let others = isInForce ? Set(configuration.watchedFiles.joined()) : []
         let problem = inputsWatch.follow(
             inputs, isOn: configuration.watch, except: others, at: Clock.monotonicMilliseconds())
         guard let problem else { return }
         logger.warning(
-            "the system does not tell about changes; configuration files are looked at every second",
+            "the system does not tell about changes: configuration files are looked at each second",
             metadata: ["error": "\(problem.reason)"])
     }
 

@@ -73,7 +73,13 @@ package struct ConfigurationWatch: ~Copyable {
         nextLook = now
         let places = InputPlaces(of: read)
         self.places = places
-        events = nil
+        // The former end when the new ones have begun; if there is no room for both, before.
+        do throws(FileError) {
+            events = try watching(places.folders)
+            return nil
+        } catch {
+            events = nil
+        }
         do throws(FileError) {
             events = try watching(places.folders)
             return nil

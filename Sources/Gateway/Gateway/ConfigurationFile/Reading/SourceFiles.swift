@@ -226,7 +226,7 @@ extension SourceFiles.Reading {
     private mutating func matches(of pattern: PathPattern, _ field: Field) -> [String]? {
         guard pattern.isPattern else { return [pattern.text] }
         let most = SourceFiles.maximumFiles
-        do throws(PathPattern.Failure) {
+        do throws(PathPatternError) {
             let found = try pattern.matches(most: most)
             inputs.matches[pattern] = found
             return found

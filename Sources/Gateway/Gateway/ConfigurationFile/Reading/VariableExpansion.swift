@@ -8,6 +8,9 @@ package struct WrittenScalar: Sendable, Equatable {
     package var values: [String: String]
 }
 
+/// `${` that does not begin a variable.
+struct VariableSyntaxError: Error, Equatable {}
+
 /// The parts of a scalar: texts and variables.
 ///
 /// `${NAME}` is a variable. Of several `$` before a `{`, two are one of the text: `$${` is `${`,
@@ -18,14 +21,11 @@ enum VariableSyntax {
         case variable(String)
     }
 
-    /// `${` that does not begin a variable.
-    struct Malformed: Error, Equatable {}
-
     private static let dollar = UInt8(ascii: "$")
     private static let brace = UInt8(ascii: "{")
 
     /// The parts of a text; `nil` if there is no `${` in it, so that it stands for itself.
-    static func parts(of text: String) throws(Malformed) -> [Part]? {
+    static func parts(of text: String) throws(VariableSyntaxError) -> [Part]? {
         let bytes = Array(text.utf8)
         guard bytes.indices.dropLast().contains(where: { isOpening(bytes, at: $0) }) else {
             return nil
@@ -49,7 +49,7 @@ enum VariableSyntax {
             }
             guard let end = bytes[index...].firstIndex(of: UInt8(ascii: "}")),
                 isVariableName(bytes[index..<end])
-            else { throw Malformed() }
+            else { throw VariableSyntaxError() }
             if !literal.isEmpty { parts.append(.text(String(decoding: literal, as: UTF8.self))) }
             literal = []
             parts.append(.variable(String(decoding: bytes[index..<end], as: UTF8.self)))
@@ -155,7 +155,7 @@ struct VariableExpansion {
             ConfigurationError(origin: origin, key: path, problem: problem, expected: expected)
         }
         let parts: [VariableSyntax.Part]
-        do throws(VariableSyntax.Malformed) {
+        do throws(VariableSyntaxError) {
             guard let found = try VariableSyntax.parts(of: text) else { return nil }
             parts = found
         } catch {

@@ -13,7 +13,7 @@ public enum DiskHandover: Sendable, Equatable {
 /// The database passes from one process to the next.
 extension CacheStore {
     /// Hands the database over to another process. Responses that are on their way to disk are
-    /// written, for at most `closeMilliseconds`, and from then on this store keeps responses only in
+    /// written, for at most `closeMilliseconds`; from then on this store keeps responses only in
     /// memory. It goes on finding what is in the database, and reading the bodies that it is
     /// reading, until it is closed; of other bodies, only those of up to `wholeBodyBytes`.
     ///

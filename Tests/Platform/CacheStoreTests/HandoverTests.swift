@@ -40,12 +40,12 @@ struct HandoverTests {
 
     private func lock(of handover: DiskHandover?) throws -> Int32 {
         guard case .lock(let descriptor)? = handover else {
-            throw TestFailure("no lock: \(String(describing: handover))")
+            throw HandoverError("no lock: \(String(describing: handover))")
         }
         return descriptor
     }
 
-    private struct TestFailure: Error {
+    private struct HandoverError: Error {
         let reason: String
         init(_ reason: String) { self.reason = reason }
     }

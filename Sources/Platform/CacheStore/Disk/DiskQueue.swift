@@ -66,7 +66,7 @@ final class DiskQueue: Sendable {
         /// Changes whenever the database is closed: whatever was begun in an older epoch is void.
         var epoch = 0
         var isAccepting = false
-        /// Whether only what concerns the other process is accepted; see `DiskOperation.isForOther`.
+        /// Whether only what concerns the other process is accepted (`DiskOperation.isForOther`).
         var isHandedOver = false
         var isClosing = false
         var requests: [HandoverRequest] = []

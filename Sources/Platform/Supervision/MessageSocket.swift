@@ -58,7 +58,7 @@ package final class MessageSocket: Sendable {
         precondition(!bytes.isEmpty && bytes.count <= Self.maximumBytes)
         while true {
             let sent = send_with_descriptors(
-                descriptor, nil, 0, bytes, bytes.count, descriptors, descriptors.count)
+                descriptor, nil, 0, bytes, bytes.count, descriptors, descriptors.count, 0)
             if sent >= 0 { return }
             guard sent == -Int(EINTR) else { throw CallError("sendmsg", Int32(-sent)) }
         }

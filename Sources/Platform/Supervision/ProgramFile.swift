@@ -25,7 +25,9 @@ package struct ProgramFile: Sendable, Equatable {
         } else if !name.isEmpty {
             let folders = (searchPath ?? "/usr/local/bin:/usr/bin:/bin").split(
                 separator: ":", omittingEmptySubsequences: false)
-            candidates = folders.map { Self.absolute("\($0.isEmpty ? "." : $0)/\(name)", in: folder) }
+            candidates = folders.map { searched in
+                Self.absolute("\(searched.isEmpty ? "." : searched)/\(name)", in: folder)
+            }
         }
         let found = candidates.first { access($0, X_OK) == 0 && !Self.isFolder($0) }
         path = found ?? running ?? candidates.first ?? name
@@ -57,7 +59,8 @@ package struct ProgramFile: Sendable, Equatable {
             guard let start = room.baseAddress else { return nil }
             let count = call(start)
             guard count > 0 else { return nil }
-            return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
+            let bytes = UnsafeRawBufferPointer(start: start, count: count)
+            return String(decoding: bytes, as: UTF8.self)
         }
     }
 

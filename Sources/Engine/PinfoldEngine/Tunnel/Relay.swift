@@ -334,8 +334,8 @@ final class Relay {
         self.idleMilliseconds = idleMilliseconds
         idleTime.note(at: environment.loop.now)
         environment.loop.setDeadline(
-            client, after: min(IdleTime.firstLook(of: idleMilliseconds), max(1, millisecondsOfProof))
-        )
+            client,
+            after: min(IdleTime.firstLook(of: idleMilliseconds), max(1, millisecondsOfProof)))
     }
 
     /// Ends the relay if it would not be begun under a policy.

@@ -8,6 +8,13 @@ import Supervision
 extension GatewayProcess {
     typealias Ended = ChildProcess.Ended
 
+    /// How often the main thread looks whether a successor is ready.
+    static let handoverMilliseconds = 10
+    /// How long a successor waits until the cache's index is read.
+    static let cacheMilliseconds = 60_000
+    /// How often a successor is told what the counters are.
+    static let countingMilliseconds: Int64 = 1000
+
     /// Starts a successor, unless one is being started.
     func upgrade() {
         guard successor == nil else { return }
@@ -122,5 +129,63 @@ extension GatewayProcess {
         logger.error(
             "the successor is gone; this process serves again", metadata: ["reason": "\(end)"])
         for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.resume(sockets)) }
+    }
+
+    /// Everything is there but the clients: from now on they come here, and no more to the
+    /// predecessor.
+    func takeOver(_ perWorker: [[ListenerSocket]]) {
+        guard let predecessor else { return }
+        predecessor.closeUnused()
+        predecessor.ready(version: published.version)
+        for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.listen(sockets)) }
+        logger.notice("taken over", metadata: ["predecessor": "\(predecessor.pid)"])
+        checkPredecessor()
+    }
+
+    func checkPredecessor() {
+        guard let predecessor else { return }
+        let hasEnded = predecessor.receive()
+        if let counters = predecessor.takeCounters() {
+            published.former.withLock { $0 = counters }
+        }
+        guard hasEnded else { return }
+        logger.info("the predecessor has ended", metadata: ["predecessor": "\(predecessor.pid)"])
+        self.predecessor = nil
+    }
+
+    /// Finishes what is in progress, while the successor serves.
+    /// - Returns: whether the process ends; `false` if the successor has, and this process serves
+    ///   again.
+    func finish() -> Bool {
+        let grace = configuration.timeouts.graceMilliseconds
+        for mailbox in mailboxes { mailbox.post(.handOver) }
+        let isStopped = wait(
+            atMost: Self.stopAtOnceMilliseconds, until: { shared?.accepting.isNone ?? true })
+        handedOver()
+        if isStopped { stopAtOnce() }
+        var end: Ended?
+        var counted = Clock.monotonicMilliseconds()
+        let interrupted = wait(atMost: grace, until: {
+            let now = Clock.monotonicMilliseconds()
+            if now - counted >= Self.countingMilliseconds {
+                counted = now
+                sendCounters()
+            }
+            end = successorFailure()
+            return end != nil || hasEnded() || hasDrained
+        })
+        if interrupted { stopAtOnce() }
+        if let end {
+            do {
+                try resume(after: end)
+                return false
+            } catch {
+                logger.critical("cannot serve again", metadata: ["error": "\(error)"])
+            }
+        }
+        sockets.close()
+        stop()
+        sendCounters()
+        return true
     }
 }

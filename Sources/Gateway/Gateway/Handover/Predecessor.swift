@@ -48,7 +48,8 @@ package final class Predecessor {
             let reason =
                 switch self {
                 case .variable(let text): "\(Predecessor.variable) is \"\(text)\", not a descriptor"
-                case .stranger: "\(Predecessor.variable) does not lead to the process that started this one"
+                case .stranger:
+                    "\(Predecessor.variable) does not lead to the process that started this one"
                 case .call(let error): "\(error)"
                 case .incomplete(let what): what
                 }

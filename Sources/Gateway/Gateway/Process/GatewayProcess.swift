@@ -28,7 +28,7 @@ package final class GatewayProcess {
     /// How the process was started; `nil` if it cannot be started again.
     let invocation: Invocation?
     /// Who has started this process to take over, until it has ended.
-    private(set) var predecessor: Predecessor?
+    var predecessor: Predecessor?
     /// Who is being started to take over.
     var successor: Successor?
     var successorVersion = ""
@@ -36,8 +36,8 @@ package final class GatewayProcess {
     var hasHandedOverCache = false
     /// Whether the configuration is to be read again if the upgrade under way fails.
     var reloadIsDue = false
-    private let signals = SignalSet()
-    private let operationalLog: OperationalLog
+    let signals = SignalSet()
+    let operationalLog: OperationalLog
     let logger: Logger
     var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
@@ -61,7 +61,7 @@ package final class GatewayProcess {
     /// The listeners that have been logged and still exist.
     var announced: Set<String> = []
     let workerCount: Int
-    private let running = RunningWorkers()
+    let running = RunningWorkers()
     var runningWorkers: Int { running.count }
     var service: ServiceReport
     private let contents: ContentServices
@@ -369,172 +369,6 @@ package final class GatewayProcess {
             }
         }
     }
-
-    /// How often the main thread checks whether the workers are done.
-    private static let pollMilliseconds: Int32 = 20
-    /// How long the workers may take to end after their last exchange, and after a second signal,
-    /// which they see in their next turn. Neither is waited for longer: otherwise one that hangs
-    /// would keep the process from ever ending.
-    private static let stopMilliseconds: Int64 = 5000
-    private static let stopAtOnceMilliseconds: Int64 = 1000
-    /// The most that the process needs after its workers were told to end.
-    private static let endMilliseconds = stopMilliseconds + 10_000
-    /// The time limit for the log and the reports after a second signal.
-    private static let closeAtOnceMilliseconds: Int64 = 100
-
-    /// How often the main thread looks whether a successor is ready.
-    static let handoverMilliseconds = 10
-    /// How long a successor waits until the cache's index is read.
-    private static let cacheMilliseconds = 60_000
-    /// How often a successor is told what the counters are.
-    private static let countingMilliseconds: Int64 = 1000
-
-    private func drain() {
-        let delay = configuration.timeouts.drainDelayMilliseconds
-        let grace = configuration.timeouts.graceMilliseconds
-        logger.info("draining", metadata: ["delay": "\(delay)ms", "grace": "\(grace)ms"])
-        service.stopping(withinMilliseconds: delay + grace + Self.endMilliseconds)
-        let now = Clock.wallMilliseconds()
-        published.reload.withLock {
-            $0.draining = StatusReport.Draining(
-                since: now, closesListeners: now + delay, ends: now + delay + grace)
-        }
-        predecessor?.leave()
-        reloads.close()
-        upgrades.close()
-        // Load balancers poll /readyz now and then: until they have, connections are still
-        // accepted.
-        shared?.isDraining.store(true, ordering: .relaxed)
-        if wait(atMost: delay, for: { "not ready, and still accepting" }, until: hasEnded) {
-            stopAtOnce()
-        }
-        // A successor that is there, or comes, stores from now on.
-        shared?.store?.handOverDisk(keepingLock: false)
-        sockets.close()
-        for mailbox in mailboxes { mailbox.post(.drain) }
-        if wait(atMost: grace, for: { underWay }, until: { hasEnded() || hasDrained }) {
-            stopAtOnce()
-        }
-        stop()
-    }
-
-    /// Ends the workers.
-    private func stop() {
-        for mailbox in mailboxes { mailbox.post(.stop) }
-        service.workersEnd(shared)
-        let interrupted = wait(atMost: Self.stopMilliseconds, until: hasEnded)
-        guard !interrupted, hasEnded() else { stopAtOnce() }
-        running.join()
-    }
-
-    private func hasEnded() -> Bool { running.count == 0 }
-
-    // MARK: Predecessor and successor
-
-    /// Everything is there but the clients: from now on they come here, and no more to the
-    /// predecessor.
-    private func takeOver(_ perWorker: [[ListenerSocket]]) {
-        guard let predecessor else { return }
-        predecessor.closeUnused()
-        predecessor.ready(version: published.version)
-        for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.listen(sockets)) }
-        logger.notice("taken over", metadata: ["predecessor": "\(predecessor.pid)"])
-        checkPredecessor()
-    }
-
-    private func checkPredecessor() {
-        guard let predecessor else { return }
-        let hasEnded = predecessor.receive()
-        if let counters = predecessor.takeCounters() {
-            published.former.withLock { $0 = counters }
-        }
-        guard hasEnded else { return }
-        logger.info("the predecessor has ended", metadata: ["predecessor": "\(predecessor.pid)"])
-        self.predecessor = nil
-    }
-
-    /// Finishes what is in progress, while the successor serves.
-    /// - Returns: whether the process ends; `false` if the successor has, and this process serves
-    ///   again.
-    private func finish() -> Bool {
-        let grace = configuration.timeouts.graceMilliseconds
-        for mailbox in mailboxes { mailbox.post(.handOver) }
-        let isStopped = wait(
-            atMost: Self.stopAtOnceMilliseconds, until: { shared?.accepting.isNone ?? true })
-        handedOver()
-        if isStopped { stopAtOnce() }
-        var end: Ended?
-        var counted = Clock.monotonicMilliseconds()
-        let interrupted = wait(atMost: grace, until: {
-            let now = Clock.monotonicMilliseconds()
-            if now - counted >= Self.countingMilliseconds {
-                counted = now
-                sendCounters()
-            }
-            end = successorFailure()
-            return end != nil || hasEnded() || hasDrained
-        })
-        if interrupted { stopAtOnce() }
-        if let end {
-            do {
-                try resume(after: end)
-                return false
-            } catch {
-                logger.critical("cannot serve again", metadata: ["error": "\(error)"])
-            }
-        }
-        sockets.close()
-        stop()
-        sendCounters()
-        return true
-    }
-
-    /// Waits for a condition, on the clock for deadlines; `true` if a signal requests a stop
-    /// meanwhile.
-    ///
-    /// - Parameter what: what is waited for, for the service manager.
-    private func wait(
-        atMost milliseconds: Int64, for what: () -> String? = { nil }, until condition: () -> Bool
-    ) -> Bool {
-        var clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
-        let end = clock.now + milliseconds
-        while !condition(), clock.now < end {
-            if service.isHeard, let what = what() {
-                service.draining(what, remaining: end - clock.now)
-            }
-            switch signals.wait(milliseconds: Int(Self.pollMilliseconds)) {
-            case .terminate, .interrupt: return true
-            case .reload, .reopenLogs, .upgrade, .none: break
-            }
-            clock.advance(to: Clock.monotonicMilliseconds(), waited: Self.pollMilliseconds)
-        }
-        return false
-    }
-
-    /// Ends the process whatever the workers and the disk are doing. The cache's database is
-    /// consistent at any time; pending writes are lost.
-    ///
-    /// - Parameter hasFailed: whether the gateway ends because it cannot work.
-    private func stopAtOnce(hasFailed: Bool = false) -> Never {
-        logger.warning("stopping immediately")
-        service.workersEnd(shared)
-        for mailbox in mailboxes { mailbox.post(.stop) }
-        let end = Clock.monotonicMilliseconds() + Self.stopAtOnceMilliseconds
-        while running.count > 0, Clock.monotonicMilliseconds() < end { usleep(1000) }
-        let hung = running.count
-        if hung > 0 {
-            logger.critical("workers did not stop in time", metadata: ["workers": "\(hung)"])
-        } else {
-            running.join()
-        }
-        sockets.removeFile()
-        shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
-        shared?.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
-        operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
-        _exit(hung == 0 && !hasFailed ? 0 : 1)
-    }
-
-    private var hasDrained: Bool { shared?.haveAllDrained ?? false }
 
     /// Puts another configuration in force.
     ///

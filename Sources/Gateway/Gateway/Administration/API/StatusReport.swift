@@ -172,9 +172,9 @@ extension StatusReport {
     private static let tier = ObjectShape<Tier>(
         "A tier of the cache.",
         [
-            .word("state", ["off", "opening", "on", "handed-over", "failed"], "Whether it is in use.") {
-                $0.state
-            },
+            .word(
+                "state", ["off", "opening", "on", "handed-over", "failed"], "Whether it is in use."
+            ) { $0.state },
             .optionalText("path", "The directory of its database.") { $0.path },
             .number("bytes", "The bytes in use.") { $0.bytes },
             .number("limitBytes", "The bytes that it may use.") { $0.limitBytes },

@@ -1,0 +1,110 @@
+import CLinux
+import CacheStore
+import Clocks
+import EventLoop
+import Logging
+import PinReporting
+import PinfoldConfiguration
+import PinfoldEngine
+
+// The end of the process: at a signal, or because it cannot work.
+extension GatewayProcess {
+    /// How often the main thread checks whether the workers are done.
+    static let pollMilliseconds: Int32 = 20
+    /// How long the workers may take to end after their last exchange, and after a second signal,
+    /// which they see in their next turn. Neither is waited for longer: otherwise one that hangs
+    /// would keep the process from ever ending.
+    static let stopMilliseconds: Int64 = 5000
+    static let stopAtOnceMilliseconds: Int64 = 1000
+    /// The most that the process needs after its workers were told to end.
+    static let endMilliseconds = stopMilliseconds + 10_000
+    /// The time limit for the log and the reports after a second signal.
+    static let closeAtOnceMilliseconds: Int64 = 100
+
+    func drain() {
+        let delay = configuration.timeouts.drainDelayMilliseconds
+        let grace = configuration.timeouts.graceMilliseconds
+        logger.info("draining", metadata: ["delay": "\(delay)ms", "grace": "\(grace)ms"])
+        service.stopping(withinMilliseconds: delay + grace + Self.endMilliseconds)
+        let now = Clock.wallMilliseconds()
+        published.reload.withLock {
+            $0.draining = StatusReport.Draining(
+                since: now, closesListeners: now + delay, ends: now + delay + grace)
+        }
+        predecessor?.leave()
+        reloads.close()
+        upgrades.close()
+        // Load balancers poll /readyz now and then: until they have, connections are still
+        // accepted.
+        shared?.isDraining.store(true, ordering: .relaxed)
+        if wait(atMost: delay, for: { "not ready, and still accepting" }, until: hasEnded) {
+            stopAtOnce()
+        }
+        // A successor that is there, or comes, stores from now on.
+        shared?.store?.handOverDisk(keepingLock: false)
+        sockets.close()
+        for mailbox in mailboxes { mailbox.post(.drain) }
+        if wait(atMost: grace, for: { underWay }, until: { hasEnded() || hasDrained }) {
+            stopAtOnce()
+        }
+        stop()
+    }
+
+    /// Ends the workers.
+    func stop() {
+        for mailbox in mailboxes { mailbox.post(.stop) }
+        service.workersEnd(shared)
+        let interrupted = wait(atMost: Self.stopMilliseconds, until: hasEnded)
+        guard !interrupted, hasEnded() else { stopAtOnce() }
+        running.join()
+    }
+
+    func hasEnded() -> Bool { running.count == 0 }
+
+    /// Waits for a condition, on the clock for deadlines; `true` if a signal requests a stop
+    /// meanwhile.
+    ///
+    /// - Parameter what: what is waited for, for the service manager.
+    func wait(
+        atMost milliseconds: Int64, for what: () -> String? = { nil }, until condition: () -> Bool
+    ) -> Bool {
+        var clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
+        let end = clock.now + milliseconds
+        while !condition(), clock.now < end {
+            if service.isHeard, let what = what() {
+                service.draining(what, remaining: end - clock.now)
+            }
+            switch signals.wait(milliseconds: Int(Self.pollMilliseconds)) {
+            case .terminate, .interrupt: return true
+            case .reload, .reopenLogs, .upgrade, .none: break
+            }
+            clock.advance(to: Clock.monotonicMilliseconds(), waited: Self.pollMilliseconds)
+        }
+        return false
+    }
+
+    /// Ends the process whatever the workers and the disk are doing. The cache's database is
+    /// consistent at any time; pending writes are lost.
+    ///
+    /// - Parameter hasFailed: whether the gateway ends because it cannot work.
+    func stopAtOnce(hasFailed: Bool = false) -> Never {
+        logger.warning("stopping immediately")
+        service.workersEnd(shared)
+        for mailbox in mailboxes { mailbox.post(.stop) }
+        let end = Clock.monotonicMilliseconds() + Self.stopAtOnceMilliseconds
+        while running.count > 0, Clock.monotonicMilliseconds() < end { usleep(1000) }
+        let hung = running.count
+        if hung > 0 {
+            logger.critical("workers did not stop in time", metadata: ["workers": "\(hung)"])
+        } else {
+            running.join()
+        }
+        sockets.removeFile()
+        shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
+        shared?.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
+        operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
+        _exit(hung == 0 && !hasFailed ? 0 : 1)
+    }
+
+    var hasDrained: Bool { shared?.haveAllDrained ?? false }
+}

@@ -207,7 +207,7 @@ def higher(package: Path, work: Path) -> Path:
     control = work / "raw/DEBIAN/control"
     control.write_text(re.sub(r"^Version: (.*)$", r"Version: \1+later", control.read_text(),
                               flags=re.MULTILINE))
-    run("dpkg-deb", "--root-owner-group", "--build", work / "raw", work / "later.deb")
+    run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", work / "raw", work / "later.deb")
     return work / "later.deb"
 
 

@@ -46,7 +46,7 @@ struct DiskSpaceTests {
 
     @Test(
         arguments: [
-            (200, 3000, 0.52), (1500, 1500, 0.13), (4096, 700, 0.07), (9000, 300, 0.06),
+            (200, 3000, 0.52), (1500, 1500, 0.13), (4096, 1400, 0.07), (9000, 300, 0.06),
             (30_000, 100, 0.06), (100_000, 60, 0.06),
         ])
     func `little is wasted, and what an entry counts for is what it takes`(

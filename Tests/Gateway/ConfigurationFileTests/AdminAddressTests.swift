@@ -107,11 +107,11 @@ struct AdminAddressTests {
             #expect(
                 try location("admin: { address: 'unix:a.sock' }").address
                     == .unix(UnixSocketPath(path: folder + "/a.sock")))
-            let error = #expect(throws: ConfigurationError.self) {
+            let error = #expect(throws: ConfigurationErrors.self) {
                 try location("workers: 1\nadmin: { address: nowhere }")
             }
-            #expect(error?.origin.line == 2)
-            #expect(throws: ConfigurationError.self) { try location("workers: [1") }
+            #expect(error?.errors.first?.origin.line == 2)
+            #expect(throws: ConfigurationErrors.self) { try location("workers: [1") }
         }
     }
 }

@@ -10,7 +10,7 @@ struct AdministrationOptions: ParsableArguments {
             """
             The configuration file of the gateway, for its administrative address and token. \
             Without this option and --admin, the address is 127.0.0.1:9090.
-            """, valueName: "file"))
+            """, valueName: "file"), completion: .file())
     var config: String?
 
     @Option(
@@ -24,7 +24,7 @@ struct AdministrationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "A file with the administrative token, in place of the configured one.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var tokenFile: String?
 
     @Option(
@@ -34,18 +34,19 @@ struct AdministrationOptions: ParsableArguments {
             Trust the certificates in this file. Without this option, a gateway that --config \
             names must present the certificate in its configuration, and any other one that the \
             system trusts; repeatable.
-            """, valueName: "file"))
+            """, valueName: "file"), completion: .file())
     var authorities: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "The client's certificate, followed by its intermediates (PEM).", valueName: "file"))
+            "The client's certificate, followed by its intermediates (PEM).", valueName: "file"),
+        completion: .file())
     var cert: String?
 
     @Option(
         help: ArgumentHelp(
             "The certificate's private key (PEM); by default, it is in the same file.",
-            valueName: "file"))
+            valueName: "file"), completion: .file())
     var key: String?
 
     @Option(

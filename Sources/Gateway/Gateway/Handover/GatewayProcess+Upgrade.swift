@@ -165,15 +165,17 @@ extension GatewayProcess {
         if isStopped { stopAtOnce() }
         var end: Ended?
         var counted = Clock.monotonicMilliseconds()
-        let interrupted = wait(atMost: grace, until: {
-            let now = Clock.monotonicMilliseconds()
-            if now - counted >= Self.countingMilliseconds {
-                counted = now
-                sendCounters()
-            }
-            end = successorFailure()
-            return end != nil || hasEnded() || hasDrained
-        })
+        let interrupted = wait(
+            atMost: grace,
+            until: {
+                let now = Clock.monotonicMilliseconds()
+                if now - counted >= Self.countingMilliseconds {
+                    counted = now
+                    sendCounters()
+                }
+                end = successorFailure()
+                return end != nil || hasEnded() || hasDrained
+            })
         if interrupted { stopAtOnce() }
         if let end {
             do {

@@ -36,7 +36,8 @@ extension UpgradeOutcome {
 extension AdminResource {
     /// `POST /api/v1/upgrade`
     static func upgrade(
-        _ upgrade: @escaping @Sendable (_ ended: @escaping @Sendable (UpgradeOutcome) -> Void) ->
+        _ upgrade:
+            @escaping @Sendable (_ ended: @escaping @Sendable (UpgradeOutcome) -> Void) ->
             Void
     ) -> AdminResource {
         AdminResource(

@@ -108,7 +108,8 @@ package final class GatewayProcess {
         workerCount = configuration.workers.count
         contents = ContentServices(workers: workerCount, logger: logger)
         passwords = PasswordChecker(cores: MachineShare.ofProcess().cores)
-        sockets = ListenerSockets(workers: workerCount, routes: labels, passed: passed,
+        sockets = ListenerSockets(
+            workers: workerCount, routes: labels, passed: passed,
             predecessor: predecessor)
     }
 

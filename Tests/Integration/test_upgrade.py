@@ -423,7 +423,7 @@ def test_a_body_that_is_read_from_disk_arrives_whole(succession, cached):
     one = succession({"cache": {"enabled": True, "disk": "256MiB", "memory": "1MiB"}})
     path = f"/large-{40 << 20}"
     assert not stored(one.gateway, cached, path)
-    until(lambda: one.gateway.metric("pinfold_cache_disk_entries") >= 1, "it is on disk")
+    until(lambda: one.gateway.metric("pinfold_cache_entries", tier="disk") >= 1, "it is on disk")
     wire = one.gateway.wire(timeout=60)
     wire.send(f"GET http://{cached.authority}{path} HTTP/1.1\r\nHost: x\r\n\r\n")
     wire.read_until(b"\r\n\r\n")

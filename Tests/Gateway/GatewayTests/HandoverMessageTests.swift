@@ -11,7 +11,8 @@ private let messages: [HandoverMessage] = [
             .opened(name: "a \"name\"\n", address: "[::]:8080", isAdmin: true),
             .passed(name: "web"),
         ], isLast: false),
-    .counters, .cache(folder: "/var/cache"), .lock, .accept, .leaving, .ready(version: "1.2.3"), .failed("no \u{1F600} file"),
+    .counters, .cache(folder: "/var/cache"), .lock, .accept, .leaving, .ready(version: "1.2.3"),
+    .failed("no \u{1F600} file"),
 ]
 
 @Test(arguments: messages)
@@ -25,8 +26,8 @@ func aMessageIsReadAsItWasWritten(message: HandoverMessage) {
     "{\"message\":\"sockets\",\"isLast\":true,\"sockets\":[{}]}",
     "{\"message\":\"sockets\",\"isLast\":1,\"sockets\":[]}",
     "{\"message\":\"sockets\",\"isLast\":true,\"sockets\":[{\"name\":\"x\",\"address\":\"y\"}]}",
-    "{\"message\":\"ready\"}", "{\"message\":\"failed\",\"reason\":null}", "{\"message\":\"cache\"}",
-    "{\"message\":\"accept\"",
+    "{\"message\":\"ready\"}", "{\"message\":\"failed\",\"reason\":null}",
+    "{\"message\":\"cache\"}", "{\"message\":\"accept\"",
 ])
 func nothingElseIsAMessage(text: String) {
     #expect(HandoverMessage(Array(text.utf8)) == nil)

@@ -4,6 +4,12 @@ import PinfoldConfiguration
 
 // Reading the configuration again, for SIGHUP and for the administrative address.
 extension GatewayProcess {
+    /// A successor that is being started reads the configuration itself; if it does not get ready,
+    /// this process does.
+    func reloadUnlessUpgrading() {
+        if successor == nil { reload() } else { reloadIsDue = true }
+    }
+
     func reload() {
         let waiting = reloads.take()
         service.reloading()

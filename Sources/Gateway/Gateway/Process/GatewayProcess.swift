@@ -269,7 +269,7 @@ package final class GatewayProcess {
             reasons: Reason.tokens)
     }
 
-    /// - Parameter perWorker: the sockets that each accepts on at once; empty if all get them later.
+    /// - Parameter perWorker: the sockets that each accepts on at once; empty if they come later.
     private func startWorkers(
         _ policy: PolicySnapshot, _ perWorker: [[ListenerSocket]], _ shared: SharedServices
     ) throws {
@@ -346,7 +346,7 @@ package final class GatewayProcess {
             service.workersFollow(generation: shared?.generationInForce ?? 0)
             let pause = controlMilliseconds
             switch signals.wait(milliseconds: pause) {
-            case .reload: successor == nil ? reload() : (reloadIsDue = true)
+            case .reload: reloadUnlessUpgrading()
             case .reopenLogs: shared?.accessLog?.reopen()
             case .upgrade: upgrade()
             case .terminate, .interrupt:
@@ -355,9 +355,7 @@ package final class GatewayProcess {
             case .none:
                 checkPredecessor()
                 if hasSuccessor(), finish() { return }
-                if inputsWatch.isDue(at: Clock.monotonicMilliseconds()) {
-                    successor == nil ? reload() : (reloadIsDue = true)
-                }
+                if inputsWatch.isDue(at: Clock.monotonicMilliseconds()) { reloadUnlessUpgrading() }
                 filesWaited += pause
                 if reading != nil || filesWaited >= WatchedFiles.intervalMilliseconds {
                     filesWaited = 0

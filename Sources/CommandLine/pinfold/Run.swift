@@ -12,9 +12,9 @@ struct Run: ParsableCommand {
             SIGTERM and SIGINT end the gateway when the requests in progress are finished, or \
             after `timeouts.grace`; a second signal ends it at once. SIGHUP reloads the \
             configuration. SIGUSR1 reopens the access log. SIGUSR2 starts the program again, which \
-            takes over without a lost connection (`pinfold upgrade`). Exits with 0 after a signal, \
-            and with 1 if the configuration is invalid, the gateway cannot start or a worker thread \
-            does not stop in time.
+            takes over without a lost connection (`pinfold upgrade`). Exits with 0 after a \
+            signal, and with 1 if the configuration is invalid, the gateway cannot start or a \
+            worker thread does not stop in time.
             """)
 
     @OptionGroup var options: ConfigurationOptions

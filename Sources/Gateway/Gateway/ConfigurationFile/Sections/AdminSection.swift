@@ -92,8 +92,8 @@ extension SnapshotReader {
         let (admin, section) = read(field, by: AdminConfiguration.table, over: AdminConfiguration())
         if admin.token != nil, !admin.isLoopback, admin.tls == nil {
             section?["tokenFile"]?.warn(
-                "\(admin.addressText) is not a loopback address and has no TLS: the token, and what "
-                    + "it protects, can be read on the network; add admin.tls")
+                "\(admin.addressText) is not a loopback address and has no TLS: the token, and "
+                    + "what it protects, can be read on the network; add admin.tls")
         }
         guard admin.metrics == .token, section?["tokenFile"] == nil else { return admin }
         if admin.admitsOnlyKnown {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.gateway import BINARY, ROOT, run_pinfold
+from support.gateway import BINARY, ROOT, free_port, run_pinfold
 from support.origin import reply, waiting
 from support.wait import SLOWDOWN, until
 from support.wire import Closed, Wire, request
@@ -403,3 +404,43 @@ def test_relative_paths_are_relative_to_the_configuration_file(workspace, pki):
     effective = yaml.safe_load(done.stdout)
     assert Path(effective["cache"]["path"]) == workspace / "conf" / "here" or Path(
         effective["cache"]["path"]) == Path(os.path.realpath(workspace)) / "conf" / "here"
+
+
+def test_a_successor_may_have_the_administrative_address_of_one_that_drains(gateway, origin):
+    """A restart: the second one starts while the first one still finishes."""
+    there = origin(lambda _: reply(b"x"))
+    ports = {"admin": {"address": f"127.0.0.1:{free_port()}"},
+             "listeners": [{"name": "proxy", "kind": "forward",
+                            "address": f"127.0.0.1:{free_port()}"}],
+             "timeouts": {"tunnelGrace": "60s"}}
+    first = gateway(ports)
+    tunnel, answer = first.connect(there.authority)
+    assert answer.status == 200
+    # One that does not drain keeps its address.
+    refused = gateway(ports, start=False)
+    refused.start(wait=False)
+    assert refused.wait_exit() == 1
+    first.signal(signal.SIGTERM)
+    until(lambda: first.admin_get("/readyz").status == 503, "it drains")
+    second = gateway(ports)
+    until(lambda: b"draining" not in first.admin_get("/readyz").body, "the second one answers")
+    for _ in range(20):
+        status = json.loads(second.admin_get("/api/v1/status").body)
+        assert status["pid"] == second.pid
+    request = f"GET / HTTP/1.1\r\nHost: {there.authority}\r\n\r\n"
+    assert tunnel.ask(request).status == 200
+    tunnel.close()
+    assert first.wait_exit() == 0
+    assert second.admin_get("/readyz").status == 200
+
+
+def test_a_connection_without_a_request_yet_is_served_at_the_end(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({})
+    wire = running.wire()
+    running.signal(signal.SIGTERM)
+    until(lambda: running.admin_get("/readyz").status == 503, "it drains")
+    answer = wire.ask(f"GET http://{there.authority}/ HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.status == 200
+    assert answer.get("Connection").lower() == "close"
+    assert running.wait_exit() == 0

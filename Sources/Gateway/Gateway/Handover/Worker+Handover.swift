@@ -14,36 +14,49 @@ extension Worker {
         for handler in loop.handlers where !(handler is ClientConnection) {
             (handler as? any AdmittedConnection)?.drain()
         }
-        let timer = HandoverTimer(worker: self)
-        do {
-            try loop.add(timer)
-            handoverTimer = timer
-            loop.setDeadline(timer, after: HandoverTimer.idleMilliseconds)
-        } catch {
-            drainIdleClients()
-        }
+        drainIdleClients(after: DrainTimer.idleMilliseconds)
         stopIfDrained()
     }
 
+    /// Ends the connections that are idle then.
+    func drainIdleClients(after milliseconds: Int64) {
+        let timer = DrainTimer(worker: self)
+        do {
+            try loop.add(timer)
+            drainTimer = timer
+            loop.setDeadline(timer, after: milliseconds)
+        } catch {
+            drainIdleClients()
+        }
+    }
+
     func drainIdleClients() {
-        for handler in loop.handlers { (handler as? any AdmittedConnection)?.drain() }
+        for handler in loop.handlers {
+            // The administration responds until the end, unless a successor does.
+            guard let client = handler as? any AdmittedConnection,
+                client.ingress.isCounted || hasNoListeners
+            else { continue }
+            client.drain()
+        }
         stopIfDrained()
     }
 
     /// Accepts again. Clients whose connections are about to end make others.
     func resume(_ sockets: [ListenerSocket]) {
-        if let handoverTimer { loop.remove(handoverTimer) }
-        handoverTimer = nil
+        if let drainTimer { loop.remove(drainTimer) }
+        drainTimer = nil
         endDraining()
         listen(sockets)
         startProbes()
     }
 }
 
-/// Ends the client connections that stay idle after a successor has taken over.
-final class HandoverTimer: EventHandler {
-    /// How long an idle client may still send a request.
+/// Ends the client connections that have stayed idle since the worker began to drain.
+final class DrainTimer: EventHandler {
+    /// How long an idle client may still send a request, where a successor has taken over.
     static let idleMilliseconds: Int64 = 5000
+    /// How long a client that has just connected may still send its first one.
+    static let firstMilliseconds: Int64 = 1000
 
     private unowned let worker: Worker
 

@@ -6,11 +6,14 @@ import Logging
 import PinReporting
 import PinfoldConfiguration
 import PinfoldEngine
+import Supervision
 
 // The end of the process: at a signal, or because it cannot work.
 extension GatewayProcess {
     /// How often the main thread checks whether the workers are done.
     static let pollMilliseconds: Int32 = 20
+    /// How often a process that drains looks whether another one has its administrative address.
+    static let successorMilliseconds: Int64 = 100
     /// How long the workers may take to end after their last exchange, and after a second signal,
     /// which they see in their next turn. Neither is waited for longer: otherwise one that hangs
     /// would keep the process from ever ending.
@@ -43,10 +46,20 @@ extension GatewayProcess {
         // A successor that is there, or comes, stores from now on.
         shared?.store?.handOverDisk(keepingLock: false)
         sockets.close()
+        DrainingProcess.announce()
         for mailbox in mailboxes { mailbox.post(.drain) }
-        if wait(atMost: grace, for: { underWay }, until: { hasEnded() || hasDrained }) {
-            stopAtOnce()
-        }
+        var looked = Clock.monotonicMilliseconds()
+        var isAlone = true
+        let interrupted = wait(atMost: grace, for: { underWay }, until: {
+            let now = Clock.monotonicMilliseconds()
+            if isAlone, now - looked >= Self.successorMilliseconds {
+                looked = now
+                isAlone = !sockets.hasSuccessorAtAdministration
+                if !isAlone { mailboxes[0].post(.endAdministration) }
+            }
+            return hasEnded() || hasDrained
+        })
+        if interrupted { stopAtOnce() }
         stop()
     }
 

@@ -3,6 +3,7 @@ import EventLoop
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldEngine
+import Supervision
 
 /// Why a listening socket could not be opened.
 package struct ListenError: Error, CustomStringConvertible {
@@ -123,7 +124,7 @@ final class ListenerSockets {
     /// Closes our own descriptors. When the workers have closed theirs, nothing listens any more.
     func close() {
         for descriptor in bound.flatMap(\.kept).joined() { Descriptors.close(descriptor) }
-        bound = []
+        for index in bound.indices { bound[index].kept = [] }
     }
 
     /// Closes the passed sockets that a configuration does not use, and returns them.
@@ -290,9 +291,7 @@ final class ListenerSockets {
                     opened.append(descriptor)
                     try add(descriptor, &socket, to: index % workers, &next, &perWorker, &opened)
                 }
-                if next.inodes.isEmpty {
-                    try Sockets.checkFree(asked, apartFrom: ours(with: now))
-                }
+                if next.inodes.isEmpty { try checkFree(socket, now) }
             }
             for worker in 0..<workers {
                 for descriptor in known?.kept[worker] ?? [] {
@@ -313,6 +312,27 @@ final class ListenerSockets {
                 listener: socket.name, address: .network(asked), cause: .network(error))
         }
         now.append(next)
+    }
+
+    /// Fails if another process listens on an address. The administration may listen beside a
+    /// gateway that drains, which stops then.
+    private func checkFree(_ socket: ListenerSocket, _ now: [Bound]) throws(Errno) {
+        do throws(Errno) {
+            try Sockets.checkFree(socket.endpoint, apartFrom: ours(with: now))
+        } catch {
+            guard socket.isAdmin, let holders = ListeningSockets.inodes(at: socket.endpoint),
+                !holders.isEmpty, DrainingProcess.hold(holders)
+            else { throw error }
+        }
+    }
+
+    /// Whether another process listens on the administration's address as well: a successor of this
+    /// one, which drains.
+    var hasSuccessorAtAdministration: Bool {
+        guard let admin = bound.first(where: \.isAdmin),
+            let holders = ListeningSockets.inodes(at: admin.actual)
+        else { return false }
+        return !holders.isSubset(of: admin.inodes)
     }
 
     /// Gives a worker a socket that is open.

@@ -23,7 +23,7 @@ final class Worker {
     var policy: PolicySnapshot { environment.policy }
     private var listeners: [Listener] = []
     private var activityTimer: ActivityTimer?
-    var handoverTimer: HandoverTimer?
+    var drainTimer: DrainTimer?
     private var probes: [Probe] = []
     /// What connections come from that other workers still hand over while this one is draining.
     private var formerIngresses: [Ingress] = []
@@ -83,6 +83,9 @@ final class Worker {
         case .certificateIssued(let token, let result):
             (loop.handler(for: token) as? any AdmittedConnection)?.certificateIssued(result)
         case .drain: drain()
+        case .endAdministration:
+            for listener in listeners { listener.ready(.readable) }
+            closeListeners()
         case .handOver: handOver()
         case .listen(let sockets): listen(sockets)
         case .resume(let sockets): resume(sockets)
@@ -306,11 +309,19 @@ final class Worker {
         for listener in listeners where listener.ingress.isCounted { listener.close() }
         formerIngresses = listeners.filter(\.isShared).map(\.ingress)
         listeners.removeAll { $0.ingress.isCounted }
+        var areFirstAwaited = false
         for handler in loop.handlers {
-            if let client = handler as? any AdmittedConnection, client.ingress.isCounted {
+            guard let client = handler as? any AdmittedConnection, client.ingress.isCounted else {
+                continue
+            }
+            // A client that has just connected is about to send its first request.
+            if let client = client as? ClientConnection, client.responseBytes == 0 {
+                areFirstAwaited = true
+            } else {
                 client.drain()
             }
         }
+        if areFirstAwaited { drainIdleClients(after: DrainTimer.firstMilliseconds) }
         stopIfDrained()
     }
 
@@ -324,6 +335,8 @@ final class Worker {
         probes = []
         return true
     }
+
+    var hasNoListeners: Bool { listeners.isEmpty }
 
     /// Closes all listeners, the administration's as well.
     func closeListeners() {
@@ -358,7 +371,7 @@ final class Worker {
         formerIngresses = []
         probes = []
         activityTimer = nil
-        handoverTimer = nil
+        drainTimer = nil
         // They keep some connections that are closed.
         idleClients = IdleClients()
         environment.close()

@@ -25,7 +25,9 @@ package enum WorkerMessage: Sendable {
     case certificateIssued(Token, Result<TLSServerIdentity, IssuanceError>)
     /// Accept nothing more, and finish what is in progress.
     case drain
-    /// The same, because a successor accepts on the same sockets: the administration stops as well,
+    /// A successor listens on the administrative address: stop to.
+    case endAdministration
+    /// Accept nothing more, because a successor accepts on the same sockets: the administration stops as well,
     /// and idle clients may still send a request.
     case handOver
     /// Accept on these sockets.

@@ -238,8 +238,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
-        "PinfoldConfiguration", "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore",
-        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Gateway", "Logging",
+        "PinfoldConfiguration", "Activity", "Locking", "Supervision", "EventLoop", "PinfoldTLS",
+        "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "PinReporting",
+        "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",

@@ -95,6 +95,9 @@ class Server(threading.Thread):
                     connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
                                        b"Upgrade: echo\r\n\r\n")
                     continue
+                if b"cut" in line:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"x" * 9000)
+                    return
                 body = file.read(int(fields.get(b"content-length", b"0")))
                 digest = hashlib.sha256(body).hexdigest().encode()
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + digest)
@@ -253,7 +256,7 @@ class Rig:
 class Gateway:
     name = "pinfold"
 
-    def __init__(self, rig: Rig, binary: Path):
+    def __init__(self, rig: Rig, binary: Path, listeners: str = ""):
         self.rig = rig
         self.binary = binary
         folder = rig.folder
@@ -268,8 +271,9 @@ listeners:
   - {{ name: secure, kind: reverse, address: "127.0.0.1:{rig.tls}", upstream: "http://127.0.0.1:{rig.origin}",
       tls: {{ certificate: "{folder}/cert.pem", key: "{folder}/key.pem" }} }}
   - {{ name: proxy, kind: forward, address: "127.0.0.1:{rig.forward}" }}
+{listeners}
 admin: {{ address: "127.0.0.1:{free_port()}" }}
-access: {{ destinations: {{ allow: ["127.0.0.1/32"] }}, connectPorts: ["1-65535"] }}
+access: {{ destinations: {{ allow: ["127.0.0.0/8", localhost] }}, connectPorts: any }}
 cache: {{ path: "{folder}/cache" }}
 timeouts: {{ grace: 60s }}
 """

@@ -30,16 +30,17 @@ package enum MessageFile {
         guard fstat(descriptor, &status) == 0, (0...maximumBytes).contains(Int(status.st_size))
         else { return nil }
         let size = Int(status.st_size)
-        return try? [UInt8](unsafeUninitializedCapacity: size) { room, count throws(Short) in
+        return try? [UInt8](unsafeUninitializedCapacity: size) {
+            room, count throws(ShortReadError) in
             while count < size {
                 let found = pread(
                     descriptor, room.baseAddress.unsafelyUnwrapped + count, size - count,
                     off_t(count))
-                guard found > 0 else { throw Short() }
+                guard found > 0 else { throw ShortReadError() }
                 count += found
             }
         }
     }
 
-    private struct Short: Error {}
+    private struct ShortReadError: Error {}
 }

@@ -65,7 +65,7 @@ package struct ProgramFile: Sendable, Equatable {
     }
 
     /// Why the file must not be run.
-    package enum Unsafe: Error, Equatable, CustomStringConvertible {
+    package enum SafetyError: Error, Equatable, CustomStringConvertible {
         case missing(String, code: Int32)
         case notExecutable(String)
         /// Somebody else than root and our user could have put something else there.
@@ -85,7 +85,7 @@ package struct ProgramFile: Sendable, Equatable {
 
     /// Checks that nobody but root and our user can replace the program: the file that the path
     /// leads to, and the folders of it and of the path.
-    package func check() throws(Unsafe) {
+    package func check() throws(SafetyError) {
         guard let real = realpath(path, nil) else {
             throw .missing(path, code: __errno_location().pointee)
         }
@@ -106,7 +106,7 @@ package struct ProgramFile: Sendable, Equatable {
         return String(path[..<slash])
     }
 
-    private static func status(_ path: String) throws(Unsafe) -> stat {
+    private static func status(_ path: String) throws(SafetyError) -> stat {
         var status = stat()
         guard stat(path, &status) == 0 else {
             throw .missing(path, code: __errno_location().pointee)
@@ -114,7 +114,7 @@ package struct ProgramFile: Sendable, Equatable {
         return status
     }
 
-    private static func check(_ path: String, _ status: stat) throws(Unsafe) {
+    private static func check(_ path: String, _ status: stat) throws(SafetyError) {
         guard status.st_uid == 0 || status.st_uid == geteuid() else {
             throw .writable(path, by: "its owner, user \(status.st_uid)")
         }

@@ -189,9 +189,13 @@ class Client:
             wire.send("\r\n".join(head))
             response = wire.read_head()
             try:
-                return wire.read_body(response, method)
+                response = wire.read_body(response, method)
             except Closed:
                 raise Cut(response) from None
+            if response.get("connection").lower() == "close":
+                del self.wires[name]
+                wire.close()
+            return response
         except BaseException:
             self.close()
             raise

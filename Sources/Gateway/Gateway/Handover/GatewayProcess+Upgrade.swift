@@ -18,7 +18,7 @@ extension GatewayProcess {
     /// Starts a successor, unless one is being started.
     func upgrade() {
         guard successor == nil else { return }
-        do throws(Successor.Failure) {
+        do throws(Successor.StartError) {
             guard let invocation else {
                 throw .failed("the process does not know how it was started")
             }
@@ -36,7 +36,7 @@ extension GatewayProcess {
         }
     }
 
-    private func failed(_ failure: Successor.Failure) {
+    private func failed(_ failure: Successor.StartError) {
         successor = nil
         takeBackCache()
         logger.error(

@@ -55,9 +55,9 @@ final class Successor {
     private var reason: String?
 
     /// Why there is no successor.
-    enum Failure: Error, CustomStringConvertible {
+    enum StartError: Error, CustomStringConvertible {
         case isFirstProcess
-        case program(ProgramFile.Unsafe)
+        case program(ProgramFile.SafetyError)
         case call(MessageSocket.CallError)
         /// It gave up.
         case failed(String)
@@ -87,9 +87,9 @@ final class Successor {
     ///   - now: monotonic milliseconds.
     init(
         of invocation: Invocation, sockets: [(socket: HandedSocket, descriptor: Int32)], now: Int64
-    ) throws(Failure) {
+    ) throws(StartError) {
         guard getpid() != 1 else { throw .isFirstProcess }
-        do throws(ProgramFile.Unsafe) {
+        do throws(ProgramFile.SafetyError) {
             try invocation.program.check()
         } catch {
             throw .program(error)
@@ -156,7 +156,7 @@ final class Successor {
         case needsCache(folder: String)
         /// It could serve; its version.
         case ready(version: String)
-        case failed(Failure)
+        case failed(StartError)
     }
 
     /// Looks whether it is ready, without waiting.

@@ -58,7 +58,7 @@ def test_nothing_is_suggested_where_no_key_is_near(tmp_path):
     (tmp_path / "slip.yaml").write_text("frobnicate: 1")
     done = run_pinfold("check", "--config", str(tmp_path / "slip.yaml"))
     assert done.returncode == 1
-    assert "frobnicate: unknown key; expected one of workers" in done.stderr
+    assert "frobnicate: unknown key; expected one of include, watch, workers" in done.stderr
 
 
 def test_a_pin_without_its_hash_is_an_error_of_trust_and_of_the_client(pki, workspace):

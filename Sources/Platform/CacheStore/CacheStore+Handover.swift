@@ -12,6 +12,9 @@ public enum DiskHandover: Sendable, Equatable {
 
 /// The database passes from one process to the next.
 extension CacheStore {
+    /// The folder of the database.
+    public var folder: String { options.folder }
+
     /// Hands the database over to another process. Responses that are on their way to disk are
     /// written, for at most `closeMilliseconds`; from then on this store keeps responses only in
     /// memory. It goes on finding what is in the database, and reading the bodies that it is

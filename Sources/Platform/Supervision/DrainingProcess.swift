@@ -65,7 +65,8 @@ package enum DrainingProcess {
 
     private static func link(_ path: String) -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { room in
-            let count = readlink(path, room.baseAddress, room.count)
+            guard let start = room.baseAddress else { return nil }
+            let count = readlink(path, start, room.count)
             guard count > 0 else { return nil }
             let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count])
             return String(decoding: bytes, as: UTF8.self)
@@ -73,7 +74,7 @@ package enum DrainingProcess {
     }
 
     private static func text(ofFile path: String) -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = open_with_mode(path, O_RDONLY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { room in

@@ -122,8 +122,7 @@ package struct ProgramFile: Sendable, Equatable {
         let isSticky = isFolder(status) && status.st_mode & 0o1000 != 0
         guard !isSticky else { return }
         if status.st_mode & 0o002 != 0 { throw .writable(path, by: "everyone") }
-        let isOurGroup = status.st_gid == 0 || status.st_gid == getegid()
-        if status.st_mode & 0o020 != 0, !isOurGroup {
+        if status.st_mode & 0o020 != 0, status.st_gid != 0 {
             throw .writable(path, by: "its group, \(status.st_gid)")
         }
     }

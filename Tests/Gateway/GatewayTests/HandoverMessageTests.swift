@@ -11,7 +11,8 @@ private let messages: [HandoverMessage] = [
             .opened(name: "a \"name\"\n", address: "[::]:8080", isAdmin: true),
             .passed(name: "web"),
         ], isLast: false),
-    .counters, .cache(folder: "/var/cache"), .lock, .accept, .leaving, .ready(version: "1.2.3"),
+    .counters, .cache(folder: "/var/cache"), .lock, .accept, .leaving,
+    .ready(version: "1.2.3", unused: [.passed(name: "web")]),
     .failed("no \u{1F600} file"),
 ]
 
@@ -27,7 +28,7 @@ struct HandoverMessageTests {
         "{\"message\":\"sockets\"}", "{\"message\":\"sockets\",\"isLast\":true}",
         "{\"message\":\"sockets\",\"isLast\":true,\"sockets\":[{}]}",
         "{\"message\":\"sockets\",\"isLast\":1,\"sockets\":[]}",
-        "{\"message\":\"sockets\",\"isLast\":true,\"sockets\":[{\"name\":\"x\",\"address\":\"y\"}]}",
+        "{\"message\":\"sockets\",\"isLast\":true,\"sockets\":[{\"name\":\"x\",\"address\":\"\"}]}",
         "{\"message\":\"ready\"}", "{\"message\":\"failed\",\"reason\":null}",
         "{\"message\":\"cache\"}", "{\"message\":\"accept\"",
     ])
@@ -37,7 +38,7 @@ struct HandoverMessageTests {
 
     @Test func `may be more in a later version`() {
         let text = "{\"more\":[1],\"message\":\"ready\",\"version\":\"2\",\"pid\":7}"
-        #expect(HandoverMessage(Array(text.utf8)) == .ready(version: "2"))
+        #expect(HandoverMessage(Array(text.utf8)) == .ready(version: "2", unused: []))
         let sockets = """
             {"message":"sockets","isLast":true,"sockets":[{"passedAs":"a","more":1}]}
             """

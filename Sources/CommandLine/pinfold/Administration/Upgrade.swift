@@ -19,7 +19,10 @@ struct Upgrade: ParsableCommand {
     func run() throws {
         let answer: RunningGateway.Answer
         do {
-            answer = try options.gateway().ask(.post, "/api/v1/upgrade")
+            var gateway = try options.gateway()
+            // The gateway itself gives up after two minutes.
+            gateway.timeout = max(gateway.timeout, 130_000)
+            answer = try gateway.ask(.post, "/api/v1/upgrade")
         } catch {
             writeError("\(error)")
             throw ExitCode(2)

@@ -270,6 +270,12 @@ package final class Environment {
         for relay in relays.values { relay.drain(idleMilliseconds: time) }
     }
 
+    /// The process does not end after all.
+    package func endDraining() {
+        isDraining = false
+        for relay in relays.values { relay.endDraining() }
+    }
+
     /// Ends everything in progress. Client streams must be gone.
     package func closeConnections() {
         for relay in relays.values { relay.cut() }

@@ -74,6 +74,8 @@ final class Relay {
 
     private let environment: Environment
     private var idleMilliseconds: Int64
+    /// The same where the process does not end.
+    private let usualIdleMilliseconds: Int64
     private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ ending: Ending) -> Void
     /// The policy basis on which it was begun; `nil` if it lasts as long as both ends want.
     var basis: TunnelBasis?
@@ -99,6 +101,7 @@ final class Relay {
     ) {
         self.environment = environment
         self.idleMilliseconds = idleMilliseconds
+        usualIdleMilliseconds = idleMilliseconds
         self.ended = ended
     }
 
@@ -327,6 +330,9 @@ final class Relay {
         let delivery = Sockets.delivery(sink.transport.descriptor)
         if let time = progress.look(delivery, at: environment.loop.now) { idleTime.note(at: time) }
     }
+
+    /// The process does not end after all. What is looked at too early is looked at again.
+    func endDraining() { idleMilliseconds = usualIdleMilliseconds }
 
     /// The process is to end: being idle from now on ends the relay sooner.
     func drain(idleMilliseconds: Int64) {

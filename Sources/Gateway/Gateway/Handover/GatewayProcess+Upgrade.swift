@@ -14,6 +14,8 @@ extension GatewayProcess {
     static let cacheMilliseconds = 60_000
     /// How often a successor is told what the counters are.
     static let countingMilliseconds: Int64 = 1000
+    /// How long a process that has handed over goes on at least.
+    static let administrationMilliseconds: Int64 = 1000
 
     /// Starts a successor, unless one is being started.
     func upgrade() {
@@ -64,8 +66,10 @@ extension GatewayProcess {
         case .failed(let failure):
             failed(failure)
             return false
-        case .ready(let version):
+        case .ready(let version, let unused):
             successorVersion = version
+            sockets.release(unused)
+            sendCounters()
             successor.accept()
             return true
         }
@@ -76,17 +80,25 @@ extension GatewayProcess {
         guard let successor else { return }
         let pid = successor.process.pid
         sockets.leavesFile = true
+        // Whoever handed over to this process need not take its place.
+        predecessor?.leave()
         service.handOver(to: pid)
         logger.notice(
             "upgrade: the successor serves, this process finishes",
             metadata: ["pid": "\(pid)", "version": "\(successorVersion)"])
         sendCounters()
         upgrades.end(.handedOver(pid: Int(pid), version: successorVersion))
+        if reloadIsDue {
+            // It may have read the configuration before the change.
+            reloadIsDue = false
+            kill(pid, SIGHUP)
+        }
+        reloads.close()
     }
 
     private func handOverCache(in folder: String, to successor: Successor) {
         let channel = successor.channel
-        guard let store = shared?.store, folder == configuration.cache.path else {
+        guard let store = shared?.store, folder == store.folder else {
             return Successor.send(.nothing, through: channel)
         }
         hasHandedOverCache = true
@@ -116,6 +128,12 @@ extension GatewayProcess {
         }
     }
 
+    /// Nobody serves after this process: whoever comes may have the addresses.
+    private func leaveAddresses() {
+        sockets.close()
+        DrainingProcess.announce()
+    }
+
     /// How the successor has failed; `nil` while it runs, and if it was told to end.
     func successorFailure() -> Ended? { successor?.hasFailed() }
 
@@ -129,15 +147,22 @@ extension GatewayProcess {
         logger.error(
             "the successor is gone; this process serves again", metadata: ["reason": "\(end)"])
         for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.resume(sockets)) }
+        reloads.open()
+        if reloadIsDue {
+            reloadIsDue = false
+            reload()
+        }
     }
 
     /// Everything is there but the clients: from now on they come here, and no more to the
     /// predecessor.
-    func takeOver(_ perWorker: [[ListenerSocket]]) {
+    func takeOver() {
         guard let predecessor else { return }
-        predecessor.closeUnused()
+        guard !signals.isToEnd else { return predecessor.failed("the new process was told to end") }
         predecessor.ready(version: published.version)
-        for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.listen(sockets)) }
+        sockets.leavesFile = false
+        checkPredecessor()
+        for mailbox in mailboxes { mailbox.post(.accept) }
         logger.notice("taken over", metadata: ["predecessor": "\(predecessor.pid)"])
         checkPredecessor()
     }
@@ -162,27 +187,39 @@ extension GatewayProcess {
         let isStopped = wait(
             atMost: Self.stopAtOnceMilliseconds, until: { shared?.accepting.isNone ?? true })
         handedOver()
-        if isStopped { stopAtOnce() }
-        var end: Ended?
-        var counted = Clock.monotonicMilliseconds()
-        let interrupted = wait(
-            atMost: grace,
-            until: {
-                let now = Clock.monotonicMilliseconds()
-                if now - counted >= Self.countingMilliseconds {
-                    counted = now
-                    sendCounters()
-                }
-                end = successorFailure()
-                return end != nil || hasEnded() || hasDrained
-            })
-        if interrupted { stopAtOnce() }
+        // Whoever ends this process while it hands over means the service.
+        if isStopped, let successor { kill(successor.process.pid, SIGTERM) }
+        let begun = Clock.monotonicMilliseconds()
+        var (end, counted, signals): (Ended?, Int64, Int) = (nil, begun, isStopped ? 1 : 0)
+        // One signal is for the service, which the successor is; the second one is for this process.
+        while signals < 2, end == nil {
+            let rest = begun + grace - Clock.monotonicMilliseconds()
+            let isInterrupted = wait(
+                atMost: max(0, rest),
+                until: {
+                    let now = Clock.monotonicMilliseconds()
+                    if now - counted >= Self.countingMilliseconds {
+                        counted = now
+                        checkPredecessor()
+                        sendCounters()
+                    }
+                    end = successorFailure()
+                    if successor?.isLeaving ?? false { leaveAddresses() }
+                    // Connections of the administration are not counted: they get a moment.
+                    let isOver = hasDrained && now - begun >= Self.administrationMilliseconds
+                    return end != nil || hasEnded() || isOver
+                })
+            guard isInterrupted else { break }
+            signals += 1
+        }
+        if signals >= 2 { stopAtOnce() }
         if let end {
             do {
                 try resume(after: end)
                 return false
             } catch {
                 logger.critical("cannot serve again", metadata: ["error": "\(error)"])
+                exitCode = 1
             }
         }
         sockets.close()

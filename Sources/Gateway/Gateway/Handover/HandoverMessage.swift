@@ -29,7 +29,8 @@ enum HandoverMessage: Equatable, Sendable {
     /// The successor is to accept, as the predecessor stops to.
     case accept
     /// The successor could serve, but accepts nothing yet.
-    case ready(version: String)
+    /// - unused: the sockets that it does not accept on.
+    case ready(version: String, unused: [HandedSocket])
     /// The successor was told to end.
     case leaving
     /// The successor gives up, and says why.
@@ -56,8 +57,11 @@ enum HandoverMessage: Equatable, Sendable {
                 [("message", .string("accept"))]
             case .leaving:
                 [("message", .string("leaving"))]
-            case .ready(let version):
-                [("message", .string("ready")), ("version", .string(version))]
+            case .ready(let version, let unused):
+                [
+                    ("message", .string("ready")), ("version", .string(version)),
+                    ("unused", .array(unused.map(\.json))),
+                ]
             case .failed(let reason):
                 [("message", .string("failed")), ("reason", .string(reason))]
             }
@@ -86,7 +90,11 @@ enum HandoverMessage: Equatable, Sendable {
         case "leaving": self = .leaving
         case "ready":
             guard case .string(let version)? = value["version"] else { return nil }
-            self = .ready(version: version)
+            var unused: [HandedSocket] = []
+            if case .array(let values)? = value["unused"] {
+                unused = values.compactMap(HandedSocket.init)
+            }
+            self = .ready(version: version, unused: unused)
         case "failed":
             guard case .string(let reason)? = value["reason"] else { return nil }
             self = .failed(reason)

@@ -26,7 +26,7 @@ package final class Predecessor {
     private var counters: FormerCounters?
 
     private var isToAccept = false
-    private var hasAnsweredCache = false
+    private var awaitsCacheLock = false
     private var cacheLock: Int32?
 
     /// A listening socket with its descriptor, which is this process's to close.
@@ -117,18 +117,14 @@ package final class Predecessor {
         return taken
     }
 
-    /// Closes the sockets that no listener has taken over: the predecessor has them still.
-    func closeUnused() {
-        for socket in opened { Descriptors.close(socket.descriptor) }
-        opened = []
-    }
-
     /// The lock of the cache's folder, which the predecessor hands over with the database; `nil` if
     /// it has another folder, or does not use the disk.
     func takeCacheLock(of folder: String) -> Int32? {
         send(.cache(folder: folder))
         let end = Clock.monotonicMilliseconds() + Int64(Self.cachePatienceMilliseconds)
-        while !hasAnsweredCache, Clock.monotonicMilliseconds() < end {
+        awaitsCacheLock = true
+        defer { awaitsCacheLock = false }
+        while awaitsCacheLock, Clock.monotonicMilliseconds() < end {
             if receive(waitingAtMost: 100) { break }
         }
         return cacheLock.take()
@@ -137,7 +133,13 @@ package final class Predecessor {
     /// Tells it that this process could serve, and waits until it stops accepting. If it ends
     /// instead, nobody else accepts.
     func ready(version: String) {
-        send(.ready(version: version))
+        // The sockets that no listener has taken over are closed on both sides.
+        let unused = opened.map {
+            HandedSocket.opened(name: $0.name, address: $0.address, isAdmin: $0.isAdmin)
+        }
+        for socket in opened { Descriptors.close(socket.descriptor) }
+        opened = []
+        send(.ready(version: version, unused: unused))
         let end = Clock.monotonicMilliseconds() + Int64(Self.patienceMilliseconds)
         while !isToAccept, Clock.monotonicMilliseconds() < end {
             if receive(waitingAtMost: 100) { return }
@@ -169,8 +171,9 @@ package final class Predecessor {
             case .message(let bytes, let descriptors):
                 let message = HandoverMessage(bytes)
                 if message == .accept { isToAccept = true }
-                if message == .lock {
-                    hasAnsweredCache = true
+                // One that comes too late is closed: it would keep the lock from everybody.
+                if message == .lock, awaitsCacheLock {
+                    awaitsCacheLock = false
                     cacheLock = descriptors.first
                     if descriptors.count == 1 { continue }
                 }

@@ -155,7 +155,7 @@ final class Successor {
         /// It waits for the database of the cache in a folder.
         case needsCache(folder: String)
         /// It could serve; its version.
-        case ready(version: String)
+        case ready(version: String, unused: [HandedSocket])
         case failed(StartError)
     }
 
@@ -166,7 +166,8 @@ final class Successor {
             case .message(let bytes, let descriptors):
                 for descriptor in descriptors { close(descriptor) }
                 switch HandoverMessage(bytes) {
-                case .ready(let version): return .ready(version: version)
+                case .ready(let version, let unused):
+                    return .ready(version: version, unused: unused)
                 case .cache(let folder): return .needsCache(folder: folder)
                 case .failed(let text): reason = text
                 case .sockets, .counters, .lock, .accept, .leaving, nil: break
@@ -202,8 +203,10 @@ final class Successor {
             if HandoverMessage(bytes) == .leaving { isLeaving = true }
         }
         let ended = process.check()
-        return isLeaving || ended == .exited(0) ? nil : ended
+        if ended == .exited(0) { isLeaving = true }
+        return isLeaving ? nil : ended
     }
 
-    private var isLeaving = false
+    /// Whether it was told to end: nobody takes its place.
+    private(set) var isLeaving = false
 }

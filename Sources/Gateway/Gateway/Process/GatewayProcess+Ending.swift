@@ -50,15 +50,19 @@ extension GatewayProcess {
         for mailbox in mailboxes { mailbox.post(.drain) }
         var looked = Clock.monotonicMilliseconds()
         var isAlone = true
-        let interrupted = wait(atMost: grace, for: { underWay }, until: {
-            let now = Clock.monotonicMilliseconds()
-            if isAlone, now - looked >= Self.successorMilliseconds {
-                looked = now
-                isAlone = !sockets.hasSuccessorAtAdministration
-                if !isAlone { mailboxes[0].post(.endAdministration) }
-            }
-            return hasEnded() || hasDrained
-        })
+        let interrupted = wait(
+            atMost: grace, for: { underWay },
+            until: {
+                let now = Clock.monotonicMilliseconds()
+                if isAlone, now - looked >= Self.successorMilliseconds {
+                    looked = now
+                    isAlone = !sockets.hasSuccessorAtAdministration
+                    if !isAlone { mailboxes[0].post(.endAdministration) }
+                }
+                // What a predecessor still serves would be cut off by a service manager.
+                checkPredecessor()
+                return hasEnded() || hasDrained && predecessor == nil
+            })
         if interrupted { stopAtOnce() }
         stop()
     }

@@ -36,6 +36,8 @@ package final class GatewayProcess {
     var hasHandedOverCache = false
     /// Whether the configuration is to be read again if the upgrade under way fails.
     var reloadIsDue = false
+    /// The process's exit code.
+    var exitCode: Int32 = 0
     let signals = SignalSet()
     let operationalLog: OperationalLog
     let logger: Logger
@@ -123,6 +125,8 @@ package final class GatewayProcess {
         service.starting("opening the listeners")
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
+        // Until this process serves, the file of the administration's socket is the predecessor's.
+        sockets.leavesFile = predecessor != nil
         let perWorker = try sockets.open(configuration)
         defer { sockets.removeFile() }
         labels.activate(configuration)
@@ -137,9 +141,9 @@ package final class GatewayProcess {
         }
         log(startWarnings)
         service.starting("waiting for the workers")
-        try startWorkers(policy, predecessor == nil ? perWorker : [], shared)
+        try startWorkers(policy, perWorker, shared)
         guard workersTurn(shared) else { stopAtOnce(hasFailed: true) }
-        takeOver(perWorker)
+        takeOver()
         announce(perWorker)
         watch(configuration)
         watch(startInputs, isInForce: true)
@@ -158,7 +162,7 @@ package final class GatewayProcess {
         published.end()
         service.close()
         logger.info("stopped")
-        return 0
+        return exitCode
     }
 
     // MARK: Starting
@@ -269,7 +273,6 @@ package final class GatewayProcess {
             reasons: Reason.tokens)
     }
 
-    /// - Parameter perWorker: the sockets that each accepts on at once; empty if they come later.
     private func startWorkers(
         _ policy: PolicySnapshot, _ perWorker: [[ListenerSocket]], _ shared: SharedServices
     ) throws {
@@ -280,14 +283,14 @@ package final class GatewayProcess {
         }
         published.start(shared, metrics)
         for index in 0..<workerCount {
-            let sockets = perWorker.isEmpty ? [] : perWorker[index]
-            let (mailbox, counters) = (mailboxes[index], metrics[index])
+            let (sockets, mailbox, counters) = (perWorker[index], mailboxes[index], metrics[index])
+            let isAlone = predecessor == nil
             try running.start(name: "worker-\(index)") { [logger] in
                 do {
                     let worker = try Worker(
                         index: index, policy: policy, shared: shared, metrics: counters,
                         mailbox: mailbox)
-                    try worker.run(sockets)
+                    try worker.run(sockets, isAccepting: isAlone)
                 } catch {
                     // Otherwise its share of the connections would wait in its sockets forever.
                     for socket in sockets where socket.descriptor >= 0 {

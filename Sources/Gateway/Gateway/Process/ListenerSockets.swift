@@ -82,6 +82,8 @@ final class ListenerSockets {
         var inodes: Set<UInt64>
         /// The name under which they were passed; `nil` if they were opened here.
         var passedAs: String?
+        /// Whether all workers accept from all of them.
+        var isShared = false
         /// Our own descriptors of those that were opened here, for each worker.
         var kept: [[Int32]] = []
     }
@@ -101,7 +103,7 @@ final class ListenerSockets {
     /// All sockets, for a successor; the descriptors remain ours.
     var handed: [(socket: HandedSocket, descriptor: Int32)] {
         bound.flatMap { bound in
-            bound.kept.joined().map { descriptor in
+            unique(bound.kept.joined()).map { descriptor in
                 (
                     .opened(
                         name: bound.name, address: "\(bound.asked)", isAdmin: bound.isAdmin),
@@ -121,10 +123,32 @@ final class ListenerSockets {
             }
     }
 
+    /// Closes our own descriptors of sockets that a successor does not use: when the workers have
+    /// closed theirs, nothing listens there any more.
+    func release(_ unused: [HandedSocket]) {
+        for case .opened(let name, let address, let isAdmin) in unused {
+            for index in bound.indices
+            where bound[index].name == name && "\(bound[index].asked)" == address
+                && bound[index].isAdmin == isAdmin
+            {
+                for descriptor in bound[index].kept.joined() { Descriptors.close(descriptor) }
+                bound[index].kept = bound[index].kept.map { _ in [] }
+            }
+        }
+    }
+
+    /// One descriptor of each socket.
+    private func unique(_ descriptors: some Sequence<Int32>) -> [Int32] {
+        var known: Set<UInt64> = []
+        return descriptors.filter { descriptor in
+            ListeningSockets.inode(of: descriptor).map { known.insert($0).inserted } ?? true
+        }
+    }
+
     /// Closes our own descriptors. When the workers have closed theirs, nothing listens any more.
     func close() {
         for descriptor in bound.flatMap(\.kept).joined() { Descriptors.close(descriptor) }
-        for index in bound.indices { bound[index].kept = [] }
+        for index in bound.indices { bound[index].kept = bound[index].kept.map { _ in [] } }
     }
 
     /// Closes the passed sockets that a configuration does not use, and returns them.
@@ -285,11 +309,23 @@ final class ListenerSockets {
         next.name = socket.name
         next.isAdmin = socket.isAdmin
         socket.endpoint = next.actual
+        socket.isShared = next.isShared
         do throws(Errno) {
             if known == nil {
-                for (index, descriptor) in handed(to: socket).enumerated() {
-                    opened.append(descriptor)
-                    try add(descriptor, &socket, to: index % workers, &next, &perWorker, &opened)
+                let handed = handed(to: socket)
+                opened += handed
+                next.isShared = !handed.count.isMultiple(of: workers)
+                socket.isShared = next.isShared
+                for worker in 0..<workers {
+                    for (index, descriptor) in handed.enumerated()
+                    where next.isShared || index % workers == worker {
+                        var descriptor = descriptor
+                        if next.isShared, worker > 0 {
+                            descriptor = try Sockets.duplicate(ofListening: descriptor)
+                            opened.append(descriptor)
+                        }
+                        try add(descriptor, &socket, to: worker, &next, &perWorker, &opened)
+                    }
                 }
                 if next.inodes.isEmpty { try checkFree(socket, now) }
             }
@@ -404,7 +440,8 @@ final class ListenerSockets {
     /// The inode numbers of our sockets: a listener that moves from one address of its port to all
     /// of them conflicts only with itself.
     private func ours(with now: [Bound]) -> Set<UInt64> {
-        (bound + now).reduce(into: []) { $0.formUnion($1.inodes) }
+        let handed = predecessor?.opened.compactMap { ListeningSockets.inode(of: $0.descriptor) }
+        return (bound + now).reduce(into: Set(handed ?? [])) { $0.formUnion($1.inodes) }
     }
 
     /// The open socket for the listener, or for another one at the same address. Ports chosen by

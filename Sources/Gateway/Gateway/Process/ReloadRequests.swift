@@ -41,6 +41,9 @@ final class ReloadRequests: Sendable {
         }
     }
 
+    /// Takes requests again: the gateway is not shutting down after all.
+    func open() { state.withLock { $0.isClosed = false } }
+
     /// Ends them: the gateway is shutting down.
     func close() {
         let waiting = state.withLock { state in

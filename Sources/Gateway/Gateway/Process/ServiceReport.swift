@@ -89,7 +89,8 @@ struct ServiceReport {
 
     /// Another process is the service.
     mutating func handOver(to pid: pid_t) {
-        send([.mainProcess(pid)], status: serving)
+        // What the other process has said so far was not heard: it was not the main process.
+        send([.mainProcess(pid), .ready, .watchdog], status: serving)
         isHandedOver = true
     }
 

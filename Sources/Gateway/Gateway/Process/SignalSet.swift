@@ -35,6 +35,13 @@ struct SignalSet {
         pthread_sigmask(SIG_UNBLOCK, &ending, nil)
     }
 
+    /// Whether a signal waits that ends the process.
+    var isToEnd: Bool {
+        var pending = sigset_t()
+        return sigpending(&pending) == 0
+            && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1)
+    }
+
     /// Waits for the next signal, with a time limit, or without one if `nil`.
     func wait(milliseconds: Int? = nil) -> Taken {
         var set = set

@@ -15,6 +15,7 @@ final class Listener: EventHandler {
     /// Whether the other workers accept from the same socket: each has its own descriptor of it.
     let isShared: Bool
     private var isPaused = false
+    private var hasBegun = false
     /// Whether it is counted among those that accept connections.
     private var isAccepting = false
 
@@ -25,7 +26,13 @@ final class Listener: EventHandler {
         self.isShared = isShared
     }
 
-    func start() throws(Errno) {
+    /// Begins to accept, unless it has begun.
+    func begin() throws(Errno) {
+        if !hasBegun { try start() }
+        hasBegun = true
+    }
+
+    private func start() throws(Errno) {
         try worker.loop.add(
             self, descriptor: descriptor,
             trigger: isShared ? .levelReadableShared : .levelReadable)
@@ -91,6 +98,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting and hands over the socket.
     func release() -> Int32 {
+        guard hasBegun else { return descriptor }
         setAccepting(false)
         if isPaused { worker.acceptResumed() }
         worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)
@@ -100,6 +108,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting for good.
     func close() {
+        guard hasBegun else { return Descriptors.close(descriptor) }
         setAccepting(false)
         if isPaused { worker.acceptResumed() }
         // A socket that somebody else has, too, would stay in epoll.

@@ -54,7 +54,9 @@ final class Worker {
     }
 
     /// Serves until a message stops it.
-    func run(_ sockets: [ListenerSocket]) throws(Errno) {
+    ///
+    /// - Parameter isAccepting: `false` if it accepts only when a message says so.
+    func run(_ sockets: [ListenerSocket], isAccepting: Bool = true) throws(Errno) {
         let receiver = MailboxReceiver(mailbox) { [unowned self] in handle($0) }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
         try environment.start()
@@ -63,7 +65,7 @@ final class Worker {
             try loop.add(timer)
             activityTimer = timer
         }
-        listen(sockets)
+        listen(sockets, isAccepting: isAccepting)
         startProbes()
         loop.turnEnded = { [unowned self] in reportActivity() }
         loop.run()
@@ -87,7 +89,7 @@ final class Worker {
             for listener in listeners { listener.ready(.readable) }
             closeListeners()
         case .handOver: handOver()
-        case .listen(let sockets): listen(sockets)
+        case .accept: acceptConnections()
         case .resume(let sockets): resume(sockets)
         case .stop: loop.stop()
         }
@@ -102,7 +104,7 @@ final class Worker {
         return all.first { $0.tls == nil } ?? all.first
     }
 
-    func listen(_ sockets: [ListenerSocket]) {
+    func listen(_ sockets: [ListenerSocket], isAccepting: Bool = true) {
         for socket in sockets {
             let ingress = Ingress(
                 name: socket.name, label: socket.label, endpoint: socket.endpoint,
@@ -114,14 +116,23 @@ final class Worker {
             let listener = Listener(
                 worker: self, ingress: ingress, descriptor: socket.descriptor,
                 isShared: socket.isShared)
-            do {
-                try listener.start()
-                listeners.append(listener)
+            listeners.append(listener)
+        }
+        if isAccepting { acceptConnections() }
+    }
+
+    /// Begins to accept on all listeners that do not yet.
+    private func acceptConnections() {
+        listeners.removeAll { listener in
+            do throws(Errno) {
+                try listener.begin()
+                return false
             } catch {
-                Descriptors.close(socket.descriptor)
+                Descriptors.close(listener.descriptor)
                 shared.logger.error(
                     "cannot serve a listener",
-                    metadata: ["listener": "\(socket.name)", "error": "\(error)"])
+                    metadata: ["listener": "\(listener.ingress.name)", "error": "\(error)"])
+                return true
             }
         }
     }
@@ -347,7 +358,7 @@ final class Worker {
 
     /// It is as if it had never drained.
     func endDraining() {
-        environment.isDraining = false
+        environment.endDraining()
         if hasDrained { shared.drainedWorkers.subtract(1, ordering: .releasing) }
         hasDrained = false
     }

@@ -27,11 +27,11 @@ package enum WorkerMessage: Sendable {
     case drain
     /// A successor listens on the administrative address: stop to.
     case endAdministration
-    /// Accept nothing more, because a successor accepts on the same sockets: the administration stops as well,
-    /// and idle clients may still send a request.
+    /// Accept nothing more, because a successor accepts on the same sockets: the administration
+    /// stops as well, and idle clients may still send a request.
     case handOver
-    /// Accept on these sockets.
-    case listen([ListenerSocket])
+    /// Begin to accept: the predecessor stops to.
+    case accept
     /// The successor is gone: accept again, on these sockets.
     case resume([ListenerSocket])
     /// End now.

@@ -191,7 +191,7 @@ extension GatewayProcess {
         if isStopped, let successor { kill(successor.process.pid, SIGTERM) }
         let begun = Clock.monotonicMilliseconds()
         var (end, counted, signals): (Ended?, Int64, Int) = (nil, begun, isStopped ? 1 : 0)
-        // One signal is for the service, which the successor is; the second one is for this process.
+        // One signal is for the service, which the successor is; a second one is for this process.
         while signals < 2, end == nil {
             let rest = begun + grace - Clock.monotonicMilliseconds()
             let isInterrupted = wait(

@@ -42,7 +42,7 @@ struct LeakTests {
         let count = 1_000
         // Other tests run at the same time and their memory belongs to the process, too: a leak
         // shows in every attempt, their growth does not.
-        let attempts = 12
+        let attempts = 40
         let server = TestServer(
             [PKI.leaf, PKI.intermediate], connections: warmUp + attempts * count)
         let sessions = TLSSessionCache()

@@ -84,11 +84,10 @@ def test_what_it_writes_is_a_volume(manifest, configuration):
     assert cache.get("disk") == 0 or cache["path"] in mounts
 
 
-def test_the_ports_are_those_of_the_configuration(configuration):
-    file = FILES[0]
-    if documents(file)["ConfigMap"]["data"]["pinfold.yaml"] != configuration.read_text():
-        return  # Nobody outside of its pod reaches the sidecar.
-    values = yaml.safe_load(configuration.read_text())
+def test_the_ports_are_those_of_the_configuration():
+    """Of the deployment: nobody outside of its pod reaches the sidecar."""
+    file = ROOT / "deploy/kubernetes/deployment.yaml"
+    values = yaml.safe_load(documents(file)["ConfigMap"]["data"]["pinfold.yaml"])
     ports = {one["name"]: one["containerPort"] for one in container(file)["ports"]}
     assert ports["proxy"] == int(values["listeners"][0]["address"].rpartition(":")[2])
     assert ports["admin"] == int(values["admin"]["address"].rpartition(":")[2])

@@ -158,7 +158,12 @@ extension GatewayProcess {
     /// predecessor.
     func takeOver() {
         guard let predecessor else { return }
-        guard !signals.isToEnd else { return predecessor.failed("the new process was told to end") }
+        guard !signals.isToEnd else {
+            predecessor.failed("the new process was told to end")
+            // It goes on, so its end is not waited for.
+            self.predecessor = nil
+            return
+        }
         predecessor.ready(version: published.version)
         sockets.leavesFile = false
         checkPredecessor()

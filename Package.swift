@@ -26,6 +26,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     // Core: decisions as values. No system calls, no clock, no threads.
     "Core/HTTPCore": [],
     "Core/HTTP2": ["HTTPCore"],
+    "Core/ProxyProtocols": ["HTTPCore"],
     "Core/ContentCoding": ["CBrotli", "CZlib", "HTTPCore"],
     "Core/CachePolicy": ["COpenSSL", "HTTPCore"],
     "Core/Trust": ["HTTPCore"],
@@ -62,15 +63,16 @@ let imports: KeyValuePairs<String, Set<String>> = [
     // Engine: what carries an exchange out, for the gateway and the library.
     "Engine/PinfoldMetrics": ["HTTPCore"],
     "Engine/PinfoldEngine": [
-        "CLinux", "HTTPCore", "HTTP2", "ContentCoding", "CachePolicy", "Trust", "AccessPolicy",
-        "Authentication", "PinfoldConfiguration", "Documents", "Transformation", "Activity",
+        "CLinux", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
+        "AccessPolicy", "Authentication", "PinfoldConfiguration", "Documents", "Transformation",
+        "Activity",
         "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
         "PinfoldMetrics", "Logging",
         "RawStructuredFieldValues",
     ],
     // Client: the library.
     "Client/PinfoldClient": [
-        "CInternationalNames", "CLinux", "HTTPCore", "ContentCoding", "Trust",
+        "CInternationalNames", "CLinux", "HTTPCore", "ProxyProtocols", "ContentCoding", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads",
         "Files", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
         "PinfoldMetrics", "PinfoldEngine", "HTTPTypes",
@@ -98,24 +100,24 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
     ],
     "Gateway/Gateway": [
-        "CLinux", "HTTPCore", "HTTP2", "ContentCoding", "CachePolicy", "Trust",
+        "CLinux", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
         "PinfoldEngine", "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
-        "CLinux", "CYAML", "HTTPCore", "Trust", "AccessPolicy", "Authentication",
+        "CAccounts", "CLinux", "CYAML", "HTTPCore", "Trust", "AccessPolicy", "Authentication",
         "PinfoldConfiguration",
         "Documents", "JSONSchema", "Clocks", "Files", "Supervision", "EventLoop", "PinfoldTLS",
     ],
     "Gateway/Gateway/Handover": [
         "CLinux", "HTTPCore", "PinfoldConfiguration", "Clocks", "Locking", "Supervision",
-        "EventLoop", "CacheStore", "PinfoldMetrics", "PinfoldEngine", "Logging",
+        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldMetrics", "PinfoldEngine", "Logging",
     ],
     "Gateway/Gateway/Process": [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
-        "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Supervision", "PasswordChecks",
-        "EventLoop", "PinfoldTLS", "CacheStore",
+        "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Files", "Supervision",
+        "PasswordChecks", "EventLoop", "PinfoldTLS", "CacheStore",
         "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinReporting", "Logging",
     ],
     // CommandLine: the program.
@@ -140,7 +142,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "PinfoldEngine", "Gateway", "Logging",
     ],
     "Support/FuzzTargets": [
-        "COpenSSL", "HTTPCore", "HTTP2", "ContentCoding", "Trust", "AccessPolicy",
+        "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "Trust", "AccessPolicy",
         "Authentication", "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema",
         "ImageCodecs", "PinfoldTLS", "PinfoldResolver", "PinfoldClient", "Gateway",
     ],
@@ -153,6 +155,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Core/ClientSharesTests": ["HTTPCore"],
     "Core/HTTPCoreTests": ["HTTPCore", "TestSupport"],
     "Core/HTTP2Tests": ["HTTPCore", "TestSupport", "HTTP2"],
+    "Core/ProxyProtocolsTests": ["HTTPCore", "ProxyProtocols"],
     "Core/ContentCodingTests": ["ContentCoding"],
     "Core/CachePolicyTests": ["HTTPCore", "CachePolicy"],
     "Core/CertificateProfileTests": ["Trust"],
@@ -197,8 +200,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Engine/MetricsTests": ["TestSupport", "PinfoldMetrics"],
     "Engine/EngineTests": [
-        "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "TestSupport", "EngineTestSupport",
-        "CachePolicy", "Trust", "AccessPolicy", "Authentication", "PinfoldConfiguration",
+        "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "TestSupport",
+        "EngineTestSupport", "CachePolicy", "Trust", "AccessPolicy", "Authentication",
+        "PinfoldConfiguration",
         "Transformation", "JSONSchema", "Activity", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
         "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Logging",
         "RawStructuredFieldValues",
@@ -286,6 +290,7 @@ func system(_ name: String, pkgConfig: String? = nil, _ debian: String...) -> Ta
 
 let libraries: [Target] = [
     system("CLinux"),
+    system("CAccounts"),
     system("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
     system("CSQLite", pkgConfig: "sqlite3", "libsqlite3-dev"),
     system("CAres", pkgConfig: "libcares", "libc-ares-dev"),

@@ -37,11 +37,16 @@ test_packages=(
     git
     h2o
     haproxy
+    iproute2
+    iptables
     json-schema-test-suite
+    libnginx-mod-stream
     libnss3-tools
     mandoc
+    microsocks
     nghttp2-client
     nghttp2-proxy
+    nftables
     nginx
     node-undici
     procps
@@ -49,7 +54,9 @@ test_packages=(
     python3
     python3-venv
     shellcheck
+    squid-openssl
     systemd
+    tinyproxy
     util-linux
     wget
 )

@@ -16,6 +16,8 @@ suites() {
         -e 's/^(((✔|✘) (Suite|Test run) |✘ |error: |.*Fatal error).{0,200}).*$/\1/p'
 }
 
+# The exit code of each of the following is 0 if nothing failed. What they write is in a log as well.
+
 # swift_tests OPTION...: runs the Swift tests, which must have been built.
 swift_tests() {
     local events=()
@@ -24,7 +26,7 @@ swift_tests() {
         events=(--event-stream-output-path "$results/swift.events")
     fi
     swift test "$@" --skip-build --disable-xctest --xunit-output "$results/swift.xml" \
-        "${events[@]}" 2>&1 | tee "$results/swift.log" | suites || status=1
+        "${events[@]}" 2>&1 | tee "$results/swift.log" | suites
 }
 
 # compile_integration_tests: leaves the tests' bytecode in __pycache__, so that not every process of the
@@ -41,18 +43,19 @@ integration_tests() {
     shift
     PINFOLD_TEST_RESULTS="$results" .build-venv/bin/python -m pytest Tests/Integration -q \
         -n "$processes" --dist worksteal --junitxml "$results/integration.xml" "$@" 2>&1 \
-        | tee "$results/integration.log" || status=1
+        | tee "$results/integration.log"
 }
 
 # instructions: counts the instructions of PINFOLD_BINARY for each load, and compares them with the
 # ceilings. These are those of one architecture.
 instructions() {
     if [ "$(uname -m)" != x86_64 ]; then
-        say "not compared: deploy/bench/ceilings is for x86_64, and this is $(uname -m)"
+        say "not compared: deploy/bench/ceilings is for x86_64, and this is $(uname -m)" 2>&1 \
+            | tee "$results/instructions.log"
         return
     fi
     deploy/bench/instructions --junitxml "$results/instructions.xml" 2>&1 \
-        | tee "$results/instructions.log" || status=1
+        | tee "$results/instructions.log"
 }
 
 # sum_up: lists the failed tests and the total. The exit code is 0 only if nothing failed.

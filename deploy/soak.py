@@ -9,11 +9,12 @@ The load of deploy/upgrades.py, and besides
 
 Meanwhile the configuration is read again every --reload seconds, and every --upgrade seconds another
 process takes over, each third time after an upgrade that fails. Memory, descriptors and threads are
-looked at every 5 seconds, and once more when all clients have left.
+looked at every 5 seconds, and once more when all clients have left and the connections to servers, which
+are kept for a while, have ended. Files in memory, in which the cache keeps large bodies, are counted apart.
 
 The status is 1 if anything was lost or wrong, if a process wrote a crash or a sanitizer's report, if
-descriptors or threads are left over, or if the median of memory in the last third is a quarter and 16 MiB
-above that of the first.
+descriptors or threads are left over, if there are more files in memory than fit into the cache, or if the
+median of memory in the last third is a quarter and 16 MiB above that of the first.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import upgrades
 
@@ -42,6 +44,12 @@ from support.storm import Objects, Storm, Tally  # noqa: E402
 from support.wire import Wire  # noqa: E402
 
 MIB = 1 << 20
+# How long an idle connection to a server is kept, timeouts.idle, and some time for its end.
+IDLE = 60 + 15
+# What the cache holds in memory by default, in bodies of the smallest size that are kept in files.
+MEMORY_FILES = 64 * MIB // (256 << 10)
+# What may be opened when it is first needed: the cache's readers, for example.
+LATER = 16
 
 
 class Front:
@@ -56,24 +64,49 @@ class Front:
         return Wire(("127.0.0.1", self.ports[listener]))
 
 
+class Sample(NamedTuple):
+    """What a process uses."""
+
+    seconds: float
+    pid: int
+    kibibytes: int
+    descriptors: int
+    threads: int
+    memory_files: int
+
+
 class Watch(threading.Thread):
-    """What a process uses, over time: (seconds, pid, KiB of memory, descriptors, threads)."""
+    """What the process that serves uses, over time."""
 
     def __init__(self, gateway: upgrades.Gateway):
         super().__init__(daemon=True)
         self.gateway = gateway
         self.begun = time.monotonic()
-        self.samples: list[tuple[float, int, int, int, int]] = []
+        self.samples: list[Sample] = []
         self.ended = threading.Event()
 
-    def look(self) -> tuple[float, int, int, int, int] | None:
+    def look(self) -> Sample | None:
         pid = self.gateway.pid
         with contextlib.suppress(OSError, KeyError):
             fields = dict(line.split(":", 1) for line in
                           Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
-            return (time.monotonic() - self.begun, pid, int(fields["VmRSS"].split()[0]),
-                    len(os.listdir(f"/proc/{pid}/fd")), int(fields["Threads"]))
+            links = []
+            for entry in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    links.append(os.readlink(entry))
+            files = sum(link.startswith("/memfd:") for link in links)
+            return Sample(time.monotonic() - self.begun, pid, int(fields["VmRSS"].split()[0]),
+                          len(links) - files, int(fields["Threads"]), files)
         return None
+
+    def rest(self, start: Sample) -> Sample | None:
+        """What it uses once nobody needs anything of it."""
+        end = time.monotonic() + IDLE
+        while True:
+            sample = self.look()
+            if sample and sample.descriptors <= start.descriptors + LATER or time.monotonic() > end:
+                return sample
+            time.sleep(1)
 
     def run(self) -> None:
         while not self.ended.wait(5):
@@ -109,23 +142,28 @@ def rude(port: int, origin: int, picked: random.Random) -> None:
     time.sleep(0.05)
 
 
-def judge(watch: Watch, rest: tuple, start: tuple) -> list[str]:
+def judge(watch: Watch, rest: Sample, start: Sample) -> list[str]:
     """What has grown, in words."""
     problems = []
-    thirds = [one for one in watch.samples if one[0] > 30] or watch.samples
+    thirds = [one for one in watch.samples if one.seconds > 30] or watch.samples
     size = max(1, len(thirds) // 3)
-    first = statistics.median(one[2] for one in thirds[:size])
-    last = statistics.median(one[2] for one in thirds[-size:])
+    first = statistics.median(one.kibibytes for one in thirds[:size])
+    last = statistics.median(one.kibibytes for one in thirds[-size:])
     print(f"memory: median of the first third {first / 1024:.1f} MiB, of the last {last / 1024:.1f} MiB, "
-          f"most {max(one[2] for one in thirds) / 1024:.1f} MiB")
+          f"most {max(one.kibibytes for one in thirds) / 1024:.1f} MiB")
     if last > first * 1.25 + 16 * 1024:
         problems.append("memory grows")
-    print(f"descriptors: {start[3]} at the start, at most {max(one[3] for one in thirds)}, "
-          f"{rest[3]} when all clients had left")
-    if rest[3] > start[3] + 40:
+    files = max(one.memory_files for one in [*thirds, rest])
+    print(f"descriptors: {start.descriptors} at the start, at most "
+          f"{max(one.descriptors for one in thirds)}, {rest.descriptors} when all clients had left and "
+          f"idle connections had ended; besides at most {files} files in memory, {rest.memory_files} left")
+    if rest.descriptors > start.descriptors + LATER:
         problems.append("descriptors are left over")
-    print(f"threads: {start[4]} at the start, at most {max(one[4] for one in thirds)}, {rest[4]} at the end")
-    if rest[4] > start[4] + 2:
+    if files > MEMORY_FILES:
+        problems.append("there are more files in memory than fit into the cache")
+    print(f"threads: {start.threads} at the start, at most {max(one.threads for one in thirds)}, "
+          f"{rest.threads} at the end")
+    if rest.threads > start.threads + 2:
         problems.append("threads are left over")
     return problems
 
@@ -135,6 +173,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, default=os.environ.get("PINFOLD_BINARY"))
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--load", type=float, default=1,
+                        help="a share of the requests: 0.2 leaves most of two processors to others")
     parser.add_argument("--reload", type=float, default=30, help="seconds; 0: never")
     parser.add_argument("--upgrade", type=float, default=120, help="seconds; 0: never")
     parser.add_argument("--sanitize", help="for deploy/soak: a sanitizer to build with")
@@ -171,13 +211,17 @@ hosts:
             clients.run("uploads", 5, lambda: upgrades.upload(rig.forward, server.port))
             clients.run("cut", 2, lambda: cut(rig.forward, server.port))
             clients.run("rude", 2, lambda: rude(rig.forward, rig.origin, picked))
-            loads = rig.load(clients)
-            storm = Storm(Front(ports), objects, tally, 1)
+            loads = rig.load(clients, options.load)
+            # A client that does not pause sends a thousand requests a second.
+            pause = 0.004 * (1 / options.load - 1)
+            storm = Storm(Front(ports), objects, tally, 1, pause=pause)
             watch.start()
             reloads = upgraded_times = failures = 0
             begun = last_reload = last_upgrade = time.monotonic()
             while time.monotonic() - begun < options.minutes * 60:
                 time.sleep(0.5)
+                for load in loads:
+                    load.renew()
                 now = time.monotonic()
                 if options.reload and now - last_reload >= options.reload:
                     last_reload = now
@@ -199,8 +243,7 @@ hosts:
             for thread in storm.threads:
                 thread.join(30)
             watch.ended.set()
-            time.sleep(15)
-            rest = watch.look()
+            rest = watch.rest(start) if start else None
             gateway.first.poll()
             lost = {name: lines for name, (_, lines) in load_result.items()} | clients.lost
             counts = {name: count for name, (count, _) in served.items()} | clients.done

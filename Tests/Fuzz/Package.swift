@@ -36,6 +36,7 @@ let package = Package(
             name: "HTTPCore",
             swiftSettings: swift + [.enableExperimentalFeature("Lifetimes")]),
         .target(name: "HTTP2", dependencies: ["HTTPCore"], swiftSettings: swift),
+        .target(name: "ProxyProtocols", dependencies: ["HTTPCore"], swiftSettings: swift),
         .target(name: "Documents", dependencies: ["CExpat", "HTTPCore"], swiftSettings: swift),
         .target(
             name: "CachePolicy", dependencies: ["COpenSSL", "HTTPCore"], swiftSettings: swift),
@@ -91,19 +92,21 @@ let package = Package(
         .target(name: "Files", dependencies: ["CLinux"], swiftSettings: swift),
         // Of the gateway only what reads YAML: a configuration needs nearly every module.
         .target(
-            name: "Gateway", dependencies: ["CYAML"], path: "Sources/Gateway/ConfigurationFile",
+            name: "Gateway", dependencies: ["CLinux", "CYAML", "Files"],
+            path: "Sources/Gateway/ConfigurationFile",
             sources: [
-                "Loading/ConfigurationError.swift", "Reading/ConfigNode.swift",
-                "Reading/Quoting.swift", "Reading/YAMLDocument.swift", "Reading/YAMLEvents.swift",
-                "Reading/YAMLSyntaxError.swift",
+                "Loading/ConfigurationError.swift", "Loading/ConfigurationInputs.swift",
+                "Reading/ConfigNode.swift", "Reading/FileState.swift", "Reading/Quoting.swift",
+                "Reading/WrittenScalar.swift", "Reading/YAMLDocument.swift",
+                "Reading/YAMLEvents.swift", "Reading/YAMLSyntaxError.swift",
             ], swiftSettings: swift),
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "COpenSSL", "HTTPCore", "HTTP2", "ContentCoding", "Trust", "AccessPolicy",
-                "Authentication", "PinfoldConfiguration", "Documents", "Transformation",
-                "JSONSchema", "ImageCodecs", "PinfoldTLS", "PinfoldResolver", "PinfoldClient",
-                "Gateway",
+                "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "Trust",
+                "AccessPolicy", "Authentication", "PinfoldConfiguration", "Documents",
+                "Transformation", "JSONSchema", "ImageCodecs", "PinfoldTLS", "PinfoldResolver",
+                "PinfoldClient", "Gateway",
             ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),
         .executableTarget(

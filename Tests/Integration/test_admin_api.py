@@ -145,7 +145,8 @@ def test_the_state_counts_what_is_in_progress(gateway, origin):
         return reply(b"x" * 1000, "200 OK", "Cache-Control: max-age=60")
 
     there = origin(served)
-    running = gateway()
+    # Of several, each has connections to servers of its own.
+    running = gateway({"workers": 1})
     running.get(there.url("/stored"))
     until(lambda: status(running)["cache"]["memory"]["entries"] == 1, "one stored response")
     until(lambda: status(running)["cache"]["disk"]["entries"] == 1, "one stored response on disk")

@@ -17,7 +17,7 @@ import instructions  # noqa: E402
 
 LOADS = list(instructions.LOADS)
 CEILINGS = "# why\nhit 1000\nhit100k 2000 # more\n\npass 3000\ntlspass 4000\nlone 5000\n" \
-    "ruled 6000\nproved 7000\n"
+    "ruled 6000\nproved 7000\nroute 8000\nbalance 9000\n"
 
 # What callgrind writes: names said once and then by number, a callee's object
 # named at the call, costs by absolute and relative lines, and a call's cost, which is its callee's.
@@ -64,16 +64,16 @@ def test_every_load_has_a_ceiling() -> None:
 def test_ceilings_are_read() -> None:
     assert costs.ceilings(CEILINGS, LOADS) == {
         "hit": 1000, "hit100k": 2000, "pass": 3000, "tlspass": 4000, "lone": 5000,
-        "ruled": 6000, "proved": 7000}
+        "ruled": 6000, "proved": 7000, "route": 8000, "balance": 9000}
 
 
 @pytest.mark.parametrize(("line", "problem"), [
-    ("hot 1000", "ceilings:10: expected a load"),
-    ("hit", "ceilings:10: expected a load"),
-    ("hit 1,000", "ceilings:10: expected a load"),
-    ("hit -5", "ceilings:10: expected a load"),
-    ("hit 1 2", "ceilings:10: expected a load"),
-    ("hit 1100", "ceilings:10: hit already has a ceiling"),
+    ("hot 1000", "ceilings:12: expected a load"),
+    ("hit", "ceilings:12: expected a load"),
+    ("hit 1,000", "ceilings:12: expected a load"),
+    ("hit -5", "ceilings:12: expected a load"),
+    ("hit 1 2", "ceilings:12: expected a load"),
+    ("hit 1100", "ceilings:12: hit already has a ceiling"),
 ])
 def test_a_line_that_is_no_ceiling_is_an_error(line: str, problem: str) -> None:
     with pytest.raises(costs.Failure, match=problem):

@@ -488,7 +488,8 @@ def test_a_disk_that_stands_still_for_a_while_cuts_no_reader_off(
 def test_the_thread_that_writes_has_a_workers_share_of_the_processor(gateway):
     running = gateway()
     running.wait_for_disk()
-    assert os.getpriority(os.PRIO_PROCESS, cache_writer(running.pid)) == 0
+    writer = os.getpriority(os.PRIO_PROCESS, cache_writer(running.pid))
+    assert writer == os.getpriority(os.PRIO_PROCESS, running.pid)
 
 
 def cache_writer(pid: int) -> int:

@@ -10,63 +10,22 @@ import select
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import yaml
-from support.checkout import PAGES
-from support.credentials import basic, bcrypt, digest, write
+from support.coming_from import ISSUER, ROWS, Row, files, in_folder, section
+from support.credentials import basic
 from support.gateway import besides_open_hosts, merged, run_pinfold, wire_from
 from support.origin import reply
-from support.pki import root
-from support.signed_tokens import claims, signers
+from support.signed_tokens import claims
 from support.wait import until
 from support.wire import Closed, Response, request
 
-PAGE = PAGES["ComingFromSquid"]
-ISSUER = signers()["ec"]
 LARGE = 1 << 20
 
 
-class Row(NamedTuple):
-    squid: str
-    haproxy: str
-    yaml: str
-
-    @property
-    def name(self) -> str:
-        """What the directive in Squid, or else in HAProxy, begins with."""
-        said = self.haproxy if self.squid == "–" else self.squid
-        return re.sub(r"`", "", said).split(", `")[0][:56]
-
-
-def rows() -> list[Row]:
-    cells = [re.fullmatch(r"\| (.*) \| (.*) \| (.*) \|", line) for line in PAGE.read_text().splitlines()]
-    found = [Row(*(cell.strip() for cell in one.groups())) for one in cells if one]
-    return [row for row in found if row.squid != "Squid" and not row.squid.startswith("---")]
-
-
-ROWS = rows()
-
-
-def files(folder: Path) -> None:
-    """What the examples name."""
-    write(folder / "ads.txt", "ads.test", "tracker.test")
-    write(folder / "blocked.html", "<p>{{rule}}</p>")
-    write(folder / "users.htpasswd", f"ann:{bcrypt('a')}", f"ci:{bcrypt('c')}")
-    write(folder / "groups.txt", "admins: ann")
-    write(folder / "tokens.txt", f"ci:{digest('open-sesame')}:build")
-    write(folder / "secret", "hush")
-    (folder / "issuer.pem").write_bytes(ISSUER.pem)
-    authority = root(folder, "authority")
-    leaf = authority.issue("proxy.test", "127.0.0.1")
-    for name, made in {"ca.pem": authority.pem_file, "cert.pem": leaf.chain_file(),
-                       "key.pem": leaf.key_file}.items():
-        write(folder / name, made.read_text().rstrip())
-
-
 def test_every_cell_with_an_example_is_one_example():
-    assert len(ROWS) >= 35
+    assert len(ROWS) >= 90
     for row in ROWS:
         assert re.fullmatch(r"`[^`]+`", row.yaml), row
         assert row.squid != "–" or row.haproxy != "–", row
@@ -77,7 +36,7 @@ def test_every_cell_with_an_example_is_one_example():
 def test_an_example_is_a_configuration(row: Row, tmp_path: Path):
     files(tmp_path)
     file = tmp_path / "pinfold.yaml"
-    file.write_text(row.yaml.strip("`") + "\n")
+    file.write_text(row.example.replace("unix:/run/", f"unix:{tmp_path}/"))
     done = run_pinfold("check", "--config", str(file))
     assert done.returncode == 0, done.stderr
     # What tunnels bypass is warned of in so many words, and is what the page Access says.
@@ -86,7 +45,7 @@ def test_an_example_is_a_configuration(row: Row, tmp_path: Path):
     assert warnings == []
     # Whatever an example says is in force, and not only accepted.
     (tmp_path / "printed.yaml").write_text(done.stdout)
-    said = yaml.safe_load(row.yaml.strip("`"))
+    said = yaml.safe_load(row.example)
     assert set(said) <= set(yaml.safe_load(done.stdout))
 
 
@@ -101,11 +60,7 @@ class Running:
         self.origin = origin(lambda seen: reply(
             b"x" * LARGE if seen.target == "/large" else f"{seen.method} {seen.target}".encode(),
             "200 OK", "Server: theirs", "Cache-Control: max-age=60"))
-        example = yaml.safe_load(row.yaml.strip("`"))
-        example = yaml.safe_load(re.sub(
-            r"\b(ads\.txt|blocked\.html|users\.htpasswd|groups\.txt|tokens\.txt|secret|issuer\.pem|"
-            r"cert\.pem|key\.pem|ca\.pem)\b",
-            lambda one: str(folder / one[0]), yaml.safe_dump(example)))
+        example = in_folder(row.example, folder)
         # Names of this machine in place of those on the page, and its ports.
         text = (yaml.safe_dump(example).replace("example.com", "example.test")
                 .replace("10.0.0.0/8", "127.0.0.0/30").replace("10.9.0.0/16", "127.0.0.2/32"))
@@ -400,13 +355,17 @@ EFFECTS |= {
 ELSEWHERE = ["cache_peer", "url_rewrite_program that makes", "ssl_bump", "https_port"]
 
 
+# The sections on ways, and on limits and time-outs, have tests of their own: test_coming_from_ways.
+HERE = section("Who, what and when", "Users and groups", "Rates", "Fields, names and what is changed")
+
+
 def effect(row: Row) -> Callable[[Running], None] | None:
     found = [check for start, check in EFFECTS.items() if row.name.startswith(start)]
     assert len(found) + sum(row.name.startswith(start) for start in ELSEWHERE) == 1, row.name
     return found[0] if found else None
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", HERE, ids=lambda row: row.name)
 def test_an_example_does_what_the_directives_do(row: Row, gateway, origin, tmp_path: Path):
     if (check := effect(row)) is not None:
         check(Running(gateway, origin, row, tmp_path))

@@ -59,7 +59,7 @@ def test_an_attack_reaches_nothing(gateway, there, attack):
         if attack.end == "budget":
             assert attacker.ended.wait(10)
             assert any(text for _, text in attacker.goaways), "it says what was counted"
-            until(lambda: counted(running) > 0, "it is counted")
+            until(lambda: counted(running) > 0, f"it is counted: {attacker.goaways}")
     finally:
         attacker.close()
     reached = asked(there) - before

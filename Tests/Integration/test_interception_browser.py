@@ -10,6 +10,7 @@ from support.chromium import Chromium
 from support.interception import HOST, OTHER
 from support.origin import HTTPOrigin, reply
 from support.secure import NAME, forward, tls_of
+from support.socks import listener
 from support.wait import until
 
 PARTS = {"image": 20, "script": 20, "style": 10}
@@ -136,3 +137,21 @@ def test_a_browser_speaks_tls_with_its_proxy(gateway, origin, pki, workspace):
     assert '<p id="seen">20 20 10</p>' in browser.shows(f"http://{HOST}:{clear.port}/")
     assert all("pinfold" in one.get("via") for one in clear.requests)
     assert running.metric("pinfold_client_tls_handshakes_total", version="1.3") >= 2
+
+
+def test_a_browser_uses_a_socks_listener(gateway, origin, pki, authority, workspace):
+    """By name: through one listener a page by http, and an intercepted one by https."""
+    running = gateway({
+        "listeners": [forward(None), listener()], "tls": {"roots": [str(pki.root.pem_file)]},
+        "interception": authority.section, "hosts": [{"match": [HOST], "intercept": True}],
+        "access": {"connectPorts": "any"}})
+    browser = Chromium(
+        workspace, "socks5://%s:%d" % running.listeners["socks"], [authority.file])
+    there = origin(lambda seen: part(seen.target),
+                   tls=pki.intermediate.issue(HOST).server_context())
+    assert '<p id="seen">20 20 10</p>' in browser.shows(f"https://{HOST}:{there.port}/")
+    assert all("pinfold" in one.get("via") for one in there.requests), "intercepted"
+    clear = origin(lambda seen: part(seen.target))
+    assert '<p id="seen">20 20 10</p>' in browser.shows(f"http://{OTHER}:{clear.port}/")
+    versions = {line["version"] for line in running.wait_access() if line["method"] == "CONNECT"}
+    assert versions == {"SOCKS5"}

@@ -352,8 +352,7 @@ def test_check_prints_where_what_and_what_was_expected(workspace, name):
 
 
 LATER = [
-    "access:\n  rules:\n  - { name: a, action: allow, parents: [corp] }\n",
-    "listeners:\n  - { name: a, address: 127.0.0.1:1, kind: forward, proxyProtocol: true }\n",
+    "cache: { purge: { clients: [127.0.0.0/8] } }\n",
 ]
 
 
@@ -437,6 +436,8 @@ def test_a_connection_without_a_request_yet_is_served_at_the_end(gateway, origin
     there = origin(lambda _: reply(b"x"))
     running = gateway({})
     wire = running.wire()
+    # The other one is that which asks for the metric.
+    until(lambda: running.metric("pinfold_client_connections_open") == 2, "it is accepted")
     running.signal(signal.SIGTERM)
     until(lambda: running.admin_get("/readyz").status == 503, "it drains")
     answer = wire.ask(f"GET http://{there.authority}/ HTTP/1.1\r\nHost: x\r\n\r\n")

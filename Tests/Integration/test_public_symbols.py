@@ -9,12 +9,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support import outside
 from support.checkout import MODULES, module_maps
-from support.gateway import BINARY, ROOT
+from support.gateway import BINARY
 
 # A release build of the gateway has no module for images.
 BUILT = (BINARY.parent if (BINARY.parent / "Modules/PinfoldImages.swiftmodule").exists()
-         else ROOT / ".build/debug")
+         else outside.BUILT)
 
 # Modules whose public symbols a caller of the library meets are imported so.
 _PUBLIC_IMPORT = re.compile(r"^(?:@_exported )?public import (\w+)$", re.MULTILINE)

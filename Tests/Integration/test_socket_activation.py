@@ -17,6 +17,7 @@ import yaml
 from support.gateway import BINARY, Gateway, merged, run_pinfold
 from support.origin import reply, waiting
 from support.services import activated, listening
+from support.upgrades import Succession
 from support.wait import until
 from support.wire import Wire, request
 
@@ -159,6 +160,121 @@ def test_nothing_passed_is_left_to_children(gateway, sockets):
     assert all(flag & os.O_CLOEXEC for flag in flags)
 
 
+# Unix sockets
+
+
+def unix_listening(sockets: ExitStack, path: str) -> socket.socket:
+    one = sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+    one.bind(path)
+    one.listen(128)
+    return one
+
+
+def for_unix(address: str = "fd:web", **keys: object) -> dict:
+    return merged(proxy(address), {"access": {"clients": ["unix", "127.0.0.0/8"]}, **keys})
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_listener_takes_over_a_unix_socket(gateway, sockets, origin, workspace, workers):
+    there = origin(lambda _: reply(b"x"))
+    path = f"{workspace}/web.sock"
+    web = unix_listening(sockets, path)
+    running = activated(
+        gateway(for_unix(workers=workers), start=False), [("web", web)]).start()
+    assert running.proxy == (f"unix:{path}", 0)
+    assert "socket=fd:web" in running.log()
+    with ExitStack() as stack:
+        for _ in range(6):
+            assert stack.enter_context(running.wire()).ask(request(there.url("/"))).status == 200
+    lines = running.wait_access(6)
+    assert {line["client"] for line in lines} == {"unix"}
+    assert {worker_of(line) for line in lines} == set(range(workers))
+    running.stop()
+    assert os.path.exists(path), "the file is the service manager's"
+
+
+def test_clients_of_a_passed_unix_socket_need_unix_in_access(gateway, sockets, origin, workspace):
+    there = origin(lambda _: reply(b"x"))
+    web = unix_listening(sockets, f"{workspace}/web.sock")
+    running = activated(gateway(proxy(), start=False), [("web", web)]).start()
+    assert "refuses everyone: access.clients does not name unix" in running.log()
+    with running.wire() as wire:
+        assert wire.ask(request(there.url("/"))).status == 403
+
+
+def test_one_name_may_have_sockets_of_both_kinds(gateway, sockets, origin, workspace):
+    there = origin(lambda _: reply(b"x"))
+    path = f"{workspace}/web.sock"
+    web, local = sockets.enter_context(listening()), unix_listening(sockets, path)
+    running = activated(
+        gateway(for_unix(), start=False), [("web", web), ("web", local)]).start()
+    for address in (web.getsockname(), (f"unix:{path}", 0)):
+        with Wire(address) as wire:
+            assert wire.ask(request(there.url("/"))).status == 200
+    assert sorted(line["client"].rpartition(":")[0] for line in running.wait_access(2)) == [
+        "", "127.0.0.1"]
+
+
+def test_a_passed_unix_socket_outlives_a_reload(gateway, sockets, origin, workspace):
+    there = origin(lambda _: reply(b"x"))
+    web = unix_listening(sockets, f"{workspace}/web.sock")
+    running = activated(gateway(for_unix(), start=False), [("web", web)]).start()
+    with running.wire() as kept:
+        assert kept.ask(request(there.url("/"))).status == 200
+        running.write_config({**running.config, "limits": {"pending": 77}})
+        running.signal(signal.SIGHUP)
+        until(lambda: running.metric("pinfold_config_generation") == 2, "reloaded")
+        assert kept.ask(request(there.url("/"))).status == 200
+    with running.wire() as wire:
+        assert wire.ask(request(there.url("/"))).status == 200
+
+
+def test_a_successor_takes_over_a_passed_unix_socket(gateway, sockets, origin, workspace):
+    there = origin(lambda _: reply(b"x"))
+    web = unix_listening(sockets, f"{workspace}/web.sock")
+    made = activated(gateway(for_unix(), start=False), [("web", web)])
+    manager, start = made.launcher, made.start
+
+    def started() -> Gateway:
+        made.launcher = manager + made.launcher
+        return start()
+
+    made.start = started
+    one = Succession(made)
+    try:
+        former = one.pid
+        one.upgrade()
+        until(lambda: former not in one.members(), "the predecessor has ended", 20)
+        with made.wire() as wire:
+            assert wire.ask(request(there.url("/"))).status == 200
+        assert made.wait_access()[0]["client"] == "unix"
+    finally:
+        one.close()
+
+
+def test_the_administration_may_have_a_passed_unix_socket(gateway, sockets, workspace):
+    web = sockets.enter_context(listening())
+    admin = unix_listening(sockets, f"{workspace}/admin.sock")
+    running = activated(
+        gateway(proxy() | {"admin": {"address": "fd:adm"}}, start=False),
+        [("web", web), ("adm", admin)]).start()
+    assert running.admin == (f"unix:{workspace}/admin.sock", 0)
+    assert running.admin_get("/readyz").status == 200
+
+
+@pytest.mark.parametrize("key, value, word", [
+    ("mode", "0660", "SocketMode="), ("owner", "root", "SocketUser=")])
+def test_a_passed_socket_has_the_managers_permissions(workspace, key, value, word):
+    file = workspace / "pinfold.yaml"
+    config = proxy()
+    config["listeners"][0][key] = value
+    file.write_text(yaml.safe_dump(config))
+    done = run_pinfold("check", "--config", str(file))
+    assert done.returncode == 1
+    assert f"listeners[0].{key}: does not apply to sockets from the service manager" in done.stderr
+    assert word in done.stderr
+
+
 # What cannot be used
 
 
@@ -190,18 +306,14 @@ def test_sockets_for_another_process_are_not_taken(gateway):
 
 @pytest.mark.parametrize("kind, problem", [
     ("datagram", "is no stream socket"), ("idle", "is a socket that does not listen"),
-    ("file", "is not a socket"), ("unix", "listens on a Unix-domain address")])
-def test_what_is_no_listening_tcp_socket_is_an_error(gateway, sockets, tmp_path, kind, problem):
+    ("file", "is not a socket")])
+def test_what_is_no_listening_socket_is_an_error(gateway, sockets, tmp_path, kind, problem):
     if kind == "datagram":
         one = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     elif kind == "idle":
         one = sockets.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-    elif kind == "file":
-        one = sockets.enter_context((tmp_path / "file").open("wb"))
     else:
-        one = sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        one.bind(str(tmp_path / "socket"))
-        one.listen()
+        one = sockets.enter_context((tmp_path / "file").open("wb"))
     log = refused(activated(gateway(proxy(), start=False), [("web", one)]))
     assert problem in log and "expected a" in log
 

@@ -14,6 +14,7 @@ UNITS = ROOT / "deploy/systemd"
 DROP_INS = {
     "credentials.conf": "pinfold.service.d", "memory.conf": "pinfold.service.d",
     "no-capabilities.conf": "pinfold.service.d", "ports.conf": "pinfold.socket.d",
+    "transparent.conf": "pinfold.service.d",
 }
 # The most exposure that `systemd-analyze security` may find, in tenths.
 THRESHOLD = 20

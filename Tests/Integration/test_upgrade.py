@@ -13,9 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
+from support.askers import Clients
 from support.gateway import free_port
 from support.origin import HTTPOrigin, reply, serving
-from support.upgrades import Clients, Succession
+from support.reports import HOST, Collector, configuration, files, serve
+from support.reports import ask as ask_host
+from support.upgrades import Succession
 from support.wait import until
 from support.wire import Wire, ask
 
@@ -91,9 +94,10 @@ def test_addresses_chosen_by_the_system_stay(succession, there):
     before = one.gateway.listeners
     start = len(one.gateway.log())
     one.upgrade()
-    text = one.log_from(start)
     for name, (host, port) in before.items():
-        assert f"address={host}:{port} listener={name}" in text
+        # Each process writes its own lines.
+        until(lambda: f"address={host}:{port} listener={name}" in one.log_from(start),
+              lambda: f"{name} stays at {port}:\n{one.log_from(start)}")
 
 
 def test_listeners_come_and_go_with_the_configuration(succession, there):
@@ -342,9 +346,29 @@ def test_counters_go_on_from_those_of_the_predecessor(succession, there):
           == load.served, lambda: f"all {load.served} are counted")
 
 
+def test_counters_by_server_go_on_as_well(succession, there):
+    one = succession({"workers": 1, "listeners": [
+        {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
+        {"name": "back", "address": "127.0.0.1:0", "kind": "reverse", "upstreams": {
+            "servers": [{"url": there.url("")}], "health": {"path": "/", "interval": "1s", "timeout": "1s"}}}]})
+
+    def count(what: str, **labels: str) -> float:
+        return one.gateway.metric(f"pinfold_upstream_server_{what}_total", server=there.url(""), **labels)
+
+    for number in range(3):
+        assert one.gateway.get("/", "back").status == 200
+        assert count("requests") == number + 1
+        until(lambda n=number: count("checks", result="passed") > n, "it is checked")
+        before, former = count("checks"), one.pid
+        one.upgrade()
+        until(lambda p=former: p not in one.members(), "the predecessor has ended", 20)
+        until(lambda n=number: count("requests") == n + 1, lambda: f"{count('requests')} are counted")
+        assert count("checks") >= before
+
+
 @pytest.mark.parametrize("ending", ["upgrade", "SIGTERM"])
 def test_an_idle_tunnel_ends_sooner_than_one_in_use(succession, there, ending):
-    one = succession({"timeouts": {"grace": "20s", "tunnelGrace": "300ms"}})
+    one = succession({"timeouts": {"grace": "20s", "tunnelGrace": "2s"}})
     idle, answer = one.gateway.connect(there.authority)
     assert answer.status == 200
     used, answer = one.gateway.connect(there.authority)
@@ -462,3 +486,21 @@ def test_the_cache_comes_back_if_the_successor_fails(succession, cached):
     one.upgrade()
     assert stored(one.gateway, cached, "/after-1000")
     assert stored(one.gateway, cached, "/before-1000")
+
+
+# Reports of pin failures
+
+
+def test_reports_that_wait_move(succession, origin, pki):
+    there, port = serve(origin, pki.intermediate.issue(HOST)), free_port()
+    one = succession(configuration(pki, f"http://127.0.0.1:{port}/"))
+    assert ask_host(one.gateway, there).status == 502
+    until(lambda: len(files(one.gateway)) == 1, "it is on disk")
+    one.upgrade()
+    until(lambda: one.members() == {one.pid}, "the one before has ended")
+    with serving(Collector(listener=socket.create_server(("127.0.0.1", port)))) as taker:
+        [report] = taker.wait()
+        assert report["hostname"] == HOST
+        until(lambda: files(one.gateway) == [], "its file is gone")
+        assert len(taker.reports) == 1
+    assert "cannot be used" not in one.gateway.log()

@@ -179,5 +179,7 @@ def test_extra_bytes_after_a_response_that_the_client_reads_slowly_reach_no_clie
         head = slow.read_head()
         talker.speak.set()
         assert slow.read_body(head).body == body
+        # Sent after the next request, they would be its answer for anybody.
+        assert talker.spoken.wait(10)
         assert other.ask(request(there.url("/"))).body == b"clean"
     check_others(running, there.url("/"))

@@ -6,7 +6,7 @@ change that makes requests more expensive is noticed before it is merged. Only u
 not the kernel: an additional system call hardly shows here, but it does in the times of
 deploy/compare.
 
-Loads, each on 64 kept-alive client connections of a forward proxy with one worker, on loopback:
+Loads, each on 64 kept-alive client connections of a proxy with one worker, on loopback:
 
   hit      1 KiB from the cache's memory
   lone     the same on one connection, so that each request takes its own iteration of the event loop
@@ -15,6 +15,8 @@ Loads, each on 64 kept-alive client connections of a forward proxy with one work
   tlspass  the same, over verified TLS to the server; the share of OpenSSL is shown
   ruled    hit, behind ten rules of access of which none matches
   proved   hit, by a client that proves who it is with a password that was checked before
+  route    pass, by a reverse proxy with one server
+  balance  the same with two servers
 
 The gateway runs under callgrind. It is warmed up until the cache is filled and all connections to
 the server are established, and then left until it is idle. Then the counters are set to zero, the
@@ -66,13 +68,21 @@ class Load:
     connections: int = CONNECTIONS
     rules: str = ""
     proof: str = ""
+    servers: int = 0  # of a reverse proxy; 0: a forward proxy
 
     @property
     def requests(self) -> int:
         return self.rounds * self.connections
 
-    def configured(self, text: str) -> str:
-        """deploy/bench/pinfold.yaml with what the load needs besides."""
+    def configured(self, text: str, ports: list[int]) -> str:
+        """deploy/bench/pinfold.yaml with what the load needs besides, for servers at these ports."""
+        urls = [f"http://127.0.0.1:{port}" for port in ports]
+        if self.servers == 1:
+            text = text.replace("kind: forward", f'kind: reverse, upstream: "{urls[0]}"')
+        elif self.servers:
+            servers = ", ".join(f'{{ url: "{url}" }}' for url in urls)
+            text = text.replace(
+                "kind: forward", f"kind: reverse, upstreams: {{ servers: [{servers}] }}")
         text = text.replace("access:\n", f"access:\n{self.rules}")
         if self.proof:
             text = text.replace("kind: forward", "kind: forward, authentication: [basic]")
@@ -105,6 +115,8 @@ LOADS = {
     "tlspass": Load(1024, tls=True),
     "ruled": Load(1024, stored=True, rules=RULES),
     "proved": Load(1024, stored=True, proof=PROOF),
+    "route": Load(1024, servers=1),
+    "balance": Load(1024, servers=2),
 }
 
 
@@ -128,14 +140,21 @@ class Origin:
         self.context = context
         self.barrier = threading.Barrier(gate)
         self.accepted = 0
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=2 * load.connections)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.listeners = [socket.create_server(("127.0.0.1", 0), backlog=2 * load.connections)
+                          for _ in range(max(1, load.servers))]
+        self.ports = [listener.getsockname()[1] for listener in self.listeners]
+        self.port = self.ports[0]
+        for listener in self.listeners:
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
-    def _accept(self) -> None:
+    def close(self) -> None:
+        for listener in self.listeners:
+            listener.close()
+
+    def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
-                connection, _ = self.listener.accept()
+                connection, _ = listener.accept()
                 self.accepted += 1
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
@@ -179,9 +198,10 @@ def authority(folder: Path) -> tuple[Path, ssl.SSLContext]:
 class Gateway:
     """The gateway under callgrind, on deploy/bench/pinfold.yaml."""
 
-    def __init__(self, binary: Path, folder: Path, load: Load, tls_port: int, roots: Path):
+    def __init__(self, binary: Path, folder: Path, load: Load, origin: Origin, roots: Path):
         self.folder = folder
-        text = load.configured((HERE / "pinfold.yaml").read_text())
+        tls_port = origin.port if load.tls else 1
+        text = load.configured((HERE / "pinfold.yaml").read_text(), origin.ports)
         (folder / "users").write_text(USERS)
         for name, value in {"PORT": 0, "DIR": folder, "TLS": tls_port, "CA": roots}.items():
             text = text.replace(f"@{name}@", str(value))
@@ -273,7 +293,8 @@ class Clients:
     """Kept-alive connections, each with one request on its way at a time."""
 
     def __init__(self, port: int, authority: str, load: Load):
-        self.request = (f"GET http://{authority}/ HTTP/1.1\r\nHost: {authority}\r\n"
+        target = "/" if load.servers else f"http://{authority}/"
+        self.request = (f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n"
                         f"User-Agent: bench\r\n{load.proof}\r\n").encode()
         self.load = load
         self.poll = select.epoll()
@@ -333,7 +354,7 @@ def measure(binary: Path, load: Load, folder: Path) -> list[Path]:
     """The profiles of all requests of a load, one of each thread; they are in `folder`."""
     roots, context = authority(folder)
     origin = Origin(load, context if load.tls else None, 1 if load.stored else load.connections)
-    gateway = Gateway(binary, folder, load, origin.port if load.tls else 1, roots)
+    gateway = Gateway(binary, folder, load, origin, roots)
     try:
         name = f"localhost:{origin.port}" if load.tls else f"127.0.0.1:{origin.port}"
         clients = Clients(gateway.port(), name, load)
@@ -358,7 +379,7 @@ def measure(binary: Path, load: Load, folder: Path) -> list[Path]:
         raise Failure(f"{problem}\n{gateway.log.read_text(errors='replace')[-3000:]}") from None
     finally:
         gateway.stop()
-        origin.listener.close()
+        origin.close()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import signal
@@ -18,26 +19,24 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import handover
+from handover import expect, until
+from support.askers import Clients
+
 CONFIGURATION = "etc/pinfold/pinfold.yaml"
 LOG = "var/log/pinfold/access.log"
-# So that the gateway may send requests to the server of this test.
-ALLOWED = "\naccess:\n  destinations:\n    allow: [127.0.0.0/8]\n"
+ALLOWED = handover.ALLOWED
 BODY = b"from the server behind the gateway\n"
 CLONE_NEWNET = 0x40000000
 
 
 def say(text: str) -> None:
     print(f"==> {text}", flush=True)
-
-
-def expect(holds: object, text: str) -> None:
-    if not holds:
-        raise SystemExit(f"error: {text}")
 
 
 def run(*command: str | Path, **options: Any) -> str:
@@ -164,6 +163,8 @@ def bootstrapped(folder: Path) -> Root:
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
     root("apt-get", "update", "--quiet")
+    # For the upgrade under load.
+    root("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "systemd")
     return root
 
 
@@ -181,14 +182,6 @@ def unit(root: Root) -> tuple[list[str], str]:
     if not command or not user:
         raise SystemExit("error: the unit has no ExecStart, or no User that exists")
     return command[1].split(), user
-
-
-def until(holds: Callable[[], object], text: str) -> None:
-    """Waits for a condition, for a minute at most."""
-    deadline = time.monotonic() + 60
-    while not holds():
-        expect(time.monotonic() < deadline, text)
-        time.sleep(0.05)
 
 
 def rotated(root: Root, gateway: subprocess.Popen[bytes], user: str) -> None:
@@ -218,9 +211,8 @@ def left(root: Root) -> list[str]:
     return named.splitlines()
 
 
-def package(root: Root, artefacts: Path, work: Path) -> HTTPServer:
+def package(root: Root, deb: Path, later: Path) -> HTTPServer:
     """Installs, runs, upgrades, removes and purges it. Leaves the network."""
-    deb = one(artefacts, "pinfold_*.deb")
     shutil.copy(deb, root.path / "root/pinfold.deb")
     expect(not [p for p in left(root) if p != "/root/pinfold.deb"], f"first: {left(root)}")
     began = time.monotonic()
@@ -249,9 +241,10 @@ def package(root: Root, artefacts: Path, work: Path) -> HTTPServer:
                         ("fish", "usr/share/fish/vendor_completions.d/pinfold.fish")):
         expect((root.path / path).stat().st_size > 1000, f"no completions for {shell}")
     kept = sorted(p.name for p in (root.path / "var/lib/pinfold").iterdir())
-    shutil.copy(higher(deb, work), root.path / "root/later.deb")
+    shutil.copy(later, root.path / "root/later.deb")
+    before = root("dpkg-query", "-W", "-f", "${Version}", "pinfold")
     root("dpkg", "--install", "/root/later.deb")
-    expect(root("dpkg-query", "-W", "-f", "${Version}", "pinfold").endswith("+later"), "not upgraded")
+    expect(root("dpkg-query", "-W", "-f", "${Version}", "pinfold") != before, "not upgraded")
     expect(ALLOWED in configuration.read_text(), "the upgrade changed the configuration")
     expect(sorted(p.name for p in (root.path / "var/lib/pinfold").iterdir()) == kept and kept,
            "the upgrade changed the state")
@@ -268,6 +261,43 @@ def package(root: Root, artefacts: Path, work: Path) -> HTTPServer:
         expect("pinfold" not in (root.path / "etc" / database).read_text(), f"left in {database}")
     say("removed and purged: nothing is left")
     return server
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, which is ours if this process is the first of its namespace."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    return not Path(f"/proc/{pid}").exists()
+
+
+def handed_over(root: Root, deb: Path, later: Path, work: Path, server: HTTPServer) -> None:
+    """Installs another version over one that serves."""
+    if handover.check(root.path, deb, later, work, say):
+        return
+    # Without systemd nothing of the package runs then: what it would do is done here.
+    for package in (deb, later):
+        shutil.copy(package, root.path / "root" / package.name)
+    root("dpkg", "--install", f"/root/{deb.name}")
+    configuration = root.path / CONFIGURATION
+    configuration.write_text(configuration.read_text() + ALLOWED)
+    command, user = unit(root)
+    load = Clients(("127.0.0.1", 8080), b"GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: 127.0.0.1"
+                   % server.server_port, BODY)
+    successors: list[int] = []
+    with running(root, command, user), load.running() as wait:
+        for package in (later, deb):
+            root("dpkg", "--install", f"/root/{package.name}")
+            said = root("pinfold", "upgrade", "--config", f"/{CONFIGURATION}", user=user)
+            pid = int(said.split()[1])
+            expect((Path(f"/proc/{pid}/exe").stat().st_ino
+                    == (root.path / "usr/bin/pinfold").stat().st_ino), "another program runs")
+            successors.append(pid)
+            wait()
+    expect(not load.wrong, f"{len(load.wrong)} requests were lost: {load.wrong[:20]}")
+    os.kill(successors[-1], signal.SIGTERM)
+    until(lambda: all(gone(pid) for pid in successors), "one does not end")
+    say(f"as processes alone, upgraded and downgraded under load: none of {load.served} requests was lost")
+    root("dpkg", "--purge", "pinfold")
 
 
 def blob(layout: Path, descriptor: dict[str, Any]) -> bytes:
@@ -320,14 +350,20 @@ def image(artefacts: Path, work: Path, server: HTTPServer) -> None:
 
 
 def main() -> None:
-    artefacts = Path(sys.argv[1]).resolve()
-    run("sha256sum", "--check", "--quiet", "SHA256SUMS", cwd=artefacts)
+    folders = [Path(argument).resolve() for argument in sys.argv[1:]]
+    for folder in folders:
+        run("sha256sum", "--check", "--quiet", "SHA256SUMS", cwd=folder)
+    artefacts = folders[0]
     work = Path(tempfile.mkdtemp(prefix="pinfold-package-"))
     run("mount", "--make-rprivate", "/")
     try:
         lintian(one(artefacts, "*.changes"))
         say("making a clean root")
-        server = package(bootstrapped(work / "root"), artefacts, work)
+        root = bootstrapped(work / "root")
+        deb = one(artefacts, "pinfold_*.deb")
+        later = one(folders[1], "pinfold_*.deb") if len(folders) > 1 else higher(deb, work)
+        server = package(root, deb, later)
+        handed_over(root, deb, later, work, server)
         image(artefacts, work, server)
     finally:
         for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):

@@ -56,6 +56,7 @@ extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *acti
 enum {
     PINFOLD_F_OFD_GETLK = 36,
     PINFOLD_F_OFD_SETLK = 37,
+    PINFOLD_F_OFD_SETLKW = 38,
     PINFOLD_F_SETPIPE_SZ = 1031,
     PINFOLD_SPLICE_F_MOVE = 1,
     PINFOLD_SPLICE_F_NONBLOCK = 2,
@@ -101,6 +102,11 @@ static inline int fcntl_int(int fd, int command, int argument) {
 static inline int lock_byte(int fd, short kind, off_t byte) {
     struct flock range = {.l_type = kind, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     return fcntl(fd, PINFOLD_F_OFD_SETLK, &range);
+}
+/* The same, and waits until nobody else has it. */
+static inline int wait_for_byte(int fd, short kind, off_t byte) {
+    struct flock range = {.l_type = kind, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    return fcntl(fd, PINFOLD_F_OFD_SETLKW, &range);
 }
 /* Whether another open file description has locked the byte, in any way; -1 if that is unknown. */
 static inline int byte_is_locked(int fd, off_t byte) {

@@ -19,10 +19,10 @@ struct Explain: ParsableCommand {
             nothing is sent to the host. With --connect, the command also connects to the server, \
             if the gateway would, and verifies its certificates.
 
-            A request can be sent in several ways: through a CONNECT tunnel, with the full URL, or \
-            to a reverse listener. Exits with 0 if at least one way is open, with 1 if the client, \
-            the server or every way is refused, and with 2 if there is no answer, for example \
-            because the URL or the configuration is invalid.
+            A request can be sent in several ways: through a CONNECT tunnel, with the full URL, to \
+            a reverse listener, or through a transparent listener. Exits with 0 if at least one \
+            way is open, with 1 if the client, the server or every way is refused, and with 2 if \
+            there is no answer, for example because the URL or the configuration is invalid.
             """)
 
     @Argument(help: "An http or https URL; its query does not matter.")
@@ -52,7 +52,8 @@ struct Explain: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Judge access.rules for this forward listener (default: the first).",
+            "Judge access.rules for this forward, socks5 or transparent listener (default: the "
+                + "first).",
             valueName: "name"))
     var listener: String?
 
@@ -90,20 +91,15 @@ struct Explain: ParsableCommand {
     }
 
     private func explain() throws -> Explanation {
-        let client = try client.map { try Self.address($0, "--client") }
+        let client = try client.map {
+            $0 == IPNetwork.unixWord ? .unnamed : try Self.address($0, "--client")
+        }
         let given = try address.map { try Self.address($0, "--address") }
         let configuration = try options.source.load().snapshot
-        let target: TargetURL
-        do {
-            target = try TargetURL(url: url, limits: configuration.limits.headLimits)
-        } catch {
-            throw CommandError(
-                "the gateway does not serve \(url): \(error.explanation); expected "
-                    + "http://host/ or https://host/")
-        }
+        let target = try Self.target(url, configuration)
         let policy = try PolicySnapshot(forQueries: configuration)
         let addresses =
-            given.isEmpty
+            given.isEmpty && target.unixPath == nil
             ? try NameLookup.addresses(
                 of: target.host, configuration.resolver, milliseconds: Self.milliseconds)
             : .success(given)
@@ -129,10 +125,31 @@ struct Explain: ParsableCommand {
         return explanation
     }
 
+    /// What is asked for: a URL, or the Unix socket of a reverse listener's server.
+    private static func target(
+        _ url: String, _ configuration: ConfigurationSnapshot
+    ) throws -> TargetURL {
+        if url.hasPrefix(UnixSocketPath.scheme) {
+            let path = String(url.dropFirst(UnixSocketPath.scheme.count))
+            guard path.hasPrefix("/") else {
+                throw CommandError(
+                    "\(url) is no absolute path; expected one such as unix:/run/app.sock")
+            }
+            return TargetURL(unixPath: path)
+        }
+        do {
+            return try TargetURL(url: url, limits: configuration.limits.headLimits)
+        } catch {
+            throw CommandError(
+                "the gateway does not serve \(url): \(error.explanation); expected "
+                    + "http://host/ or https://host/")
+        }
+    }
+
     private static func forwardListener(
         _ name: String, _ configuration: ConfigurationSnapshot
     ) throws -> String {
-        let names = configuration.listeners.filter { $0.kind == .forward }.map(\.name)
+        let names = configuration.listeners.filter(\.kind.isForward).map(\.name)
         guard names.contains(name) else {
             throw CommandError(
                 "--listener: there is no forward listener \(name); expected one of "
@@ -159,7 +176,9 @@ struct Explain: ParsableCommand {
         do throws(ServerProbeError) {
             let context = policy.context(entry: route.entry)
             let shown = try ServerProbe(context: context, milliseconds: Self.milliseconds)
-                .look(at: route.host, port: way.port, addresses: way.addresses)
+                .look(
+                    at: route.host, port: way.port, addresses: way.addresses, under: policy,
+                    by: way.ways, telling: way.header)
             let address = shown.endpoint.address
             if let failure = shown.failure { return .refused(address, .tlsFailed(failure)) }
             let reported = (shown.facts?.outcomes ?? []).compactMap { outcome in
@@ -172,6 +191,18 @@ struct Explain: ParsableCommand {
     }
 }
 
+extension RouteExplanation.RequestForm {
+    /// The word for it in JSON, and the listener that it names.
+    var parts: (kind: String, listener: String?) {
+        switch self {
+        case .connect: ("connect", nil)
+        case .absolute: ("absolute", nil)
+        case .reverse(let name): ("reverse", name)
+        case .transparent(let name): ("transparent", name)
+        }
+    }
+}
+
 extension RouteExplanation {
     /// Whether every way is refused.
     var isRefused: Bool {
@@ -179,8 +210,13 @@ extension RouteExplanation {
     }
 
     /// The port that the first way with verified TLS leads to, and the addresses that the gateway
-    /// would connect to, or `nil` if no way uses verified TLS.
-    fileprivate var verifiedWay: (port: UInt16, addresses: [IPAddress])? {
+    /// would connect to, or `nil` if no way uses verified TLS. A rule may name the ways to it, and
+    /// it may be told by whom the connection is made.
+    fileprivate var verifiedWay:
+        (
+            port: UInt16, addresses: [IPAddress], ways: [WayName], header: UpstreamProxyProtocol
+        )?
+    {
         for (asking, way) in ways {
             let port: UInt16
             switch way {
@@ -191,10 +227,14 @@ extension RouteExplanation {
             }
             // The operator chose a reverse listener's upstream: no destination rule applies to it.
             var isFixed = false
-            if case .reverse = asking { isFixed = true }
+            var header = UpstreamProxyProtocol.none
+            if case .reverse(let listener) = asking {
+                isFixed = true
+                header = headers[listener] ?? .none
+            }
             return (
-                port,
-                addresses.filter { isFixed || $0.refusal == nil }.map(\.address)
+                port, addresses.filter { isFixed || $0.refusal == nil }.map(\.address),
+                judgements.first { $0.asking == asking }?.judgement.wayNames ?? [], header
             )
         }
         return nil

@@ -34,7 +34,7 @@ struct Explanation {
     }
 
     /// Whether the cache is used, and why or why not.
-    private var cache: (isUsed: Bool, reason: String) {
+    var cache: (isUsed: Bool, reason: String) {
         client?.isServed == false
             ? (false, "the client is refused") : (route.cacheIsUsed, route.cacheReason)
     }
@@ -45,7 +45,7 @@ struct Explanation {
         var lines = [url]
         if let (address, isServed) = client {
             lines.append(
-                "client: \(address) is "
+                "client: \(String(address.clientText)) is "
                     + (isServed ? "served (access.clients)" : Self.text(.access(.clientNotAllowed)))
             )
         }
@@ -63,13 +63,21 @@ struct Explanation {
                     + Self.count(policy.countingLogs.count, "log"))
         }
         lines.append("http2: \(Self.text(route.http2))")
-        lines.append("destination: \(route.destination.text)")
+        if route.unixPath == nil { lines.append("destination: \(route.destination.text)") }
         for one in route.addresses {
             lines.append("address: \(one.address): \(one.refusal.map(Self.text) ?? "allowed")")
         }
         if let failure = route.lookupFailure { lines.append("address: \(Self.text(failure))") }
+        if let ways = route.proxyWays {
+            lines.append("ways: " + ways.map(Self.text).joined(separator: ", then "))
+        }
         for (asking, judgement) in route.judgements {
             lines.append("rules for \(text(asking)): \(Self.text(judgement))")
+            if let ways = judgement.proxyWays {
+                lines.append(
+                    "ways by the rule \(judgement.rule ?? ""): "
+                        + ways.map(Self.text).joined(separator: ", then "))
+            }
         }
         for (asking, way) in route.ways {
             lines.append("\(text(asking)): \(Self.text(way))")
@@ -95,8 +103,23 @@ struct Explanation {
         switch asking {
         case .connect: "CONNECT \(PeerAddress.text(host: route.host, port: route.port))"
         case .absolute: "a request with the full URL"
-        case .reverse(let listener): "a request to the reverse listener \(listener)"
+        case .reverse(let listener):
+            "a request to the reverse listener \(listener)" + header(sentBy: listener)
+        case .transparent(let listener): "a connection led to the transparent listener \(listener)"
         }
+    }
+
+    private func header(sentBy listener: String) -> String {
+        switch route.headers[listener] ?? .none {
+        case .none: ""
+        case .v1: " (sent with a PROXY header of version 1)"
+        case .v2: " (sent with a PROXY header of version 2)"
+        }
+    }
+
+    private static func text(_ way: RouteExplanation.ProxyWay) -> String {
+        guard let url = way.url else { return way.name }
+        return "\(way.name) (\(url)\(way.resolvesNames ? ", resolves names" : ""))"
     }
 
     /// A number with its unit, which is in the plural unless the number is 1.
@@ -126,11 +149,11 @@ struct Explanation {
         }
     }
 
-    private static func text(_ fault: ExchangeError) -> String {
+    static func text(_ fault: ExchangeError) -> String {
         "refused: \(fault.status) \(fault.reason.token): \(fault.explanation)"
     }
 
-    private static func text(_ way: RouteExplanation.Handling) -> String {
+    static func text(_ way: RouteExplanation.Handling) -> String {
         switch way {
         case .refused(let fault): text(fault)
         case .tunnel: "tunnelled: bytes are relayed unread, and the server is not verified"
@@ -173,7 +196,7 @@ struct Explanation {
 
     // MARK: Pinsets
 
-    private enum PinsetState: String {
+    enum PinsetState: String {
         /// It has expired and refuses every server.
         case expired
         case reported
@@ -182,200 +205,10 @@ struct Explanation {
         case idle = "none"
     }
 
-    private static func state(_ pinset: Pinset) -> PinsetState {
+    static func state(_ pinset: Pinset) -> PinsetState {
         let now = Clock.wallSeconds()
         if pinset.refusesAll(at: now) { return .expired }
         if pinset.mode == .none { return .idle }
         return pinset.isReportOnly(at: now) ? .reported : .enforced
-    }
-
-    // MARK: JSON
-
-    /// One object, on one line. Values that are unknown or do not apply are null.
-    var json: String {
-        var object = JSONObject()
-        object.add("url", url)
-        object.add("verdict", isRefused ? "refused" : "passed")
-        object.add(
-            "client",
-            client.map { address, isServed in
-                var object = JSONObject()
-                object.add("address", "\(address)")
-                object.add("served", isServed)
-                object.add(isServed ? nil : .access(.clientNotAllowed))
-                return object
-            })
-        object.add(
-            "entry",
-            route.entry.map { index in
-                var object = JSONObject()
-                object.add("index", index)
-                object.add("pattern", route.pattern)
-                return object
-            })
-        object.add("label", route.label)
-        object.add("pinsets", route.pinsets.map(Self.json))
-        object.add(
-            "certificateTransparency",
-            route.transparency.map { policy in
-                var object = JSONObject()
-                object.add("minimumSCTs", policy.minimum)
-                object.add("logs", policy.countingLogs.count)
-                return object
-            })
-        object.add("http2", route.http2.rawValue)
-        object.add("destination", Self.json(route.destination))
-        object.add("addresses", route.addresses.map(Self.json))
-        if !route.judgements.isEmpty {
-            object.add("rules", route.judgements.map { Self.json($0.asking, $0.judgement) })
-        }
-        object.add("ways", route.ways.map { Self.json($0.asking, $0.way) })
-        var cacheObject = JSONObject()
-        cacheObject.add("takesPart", cache.isUsed)
-        cacheObject.add("detail", cache.reason)
-        object.add("cache", cacheObject)
-        object.add("server", server.map(Self.json))
-        return object.text
-    }
-
-    private static func json(_ pinset: Pinset) -> JSONObject {
-        var object = JSONObject()
-        object.add("name", pinset.name)
-        object.add("mode", pinset.mode.rawValue)
-        object.add("pins", pinset.pins.count)
-        object.add("state", state(pinset).rawValue)
-        object.add("expires", pinset.expires.map { CivilDate.text(secondsSince1970: $0) })
-        return object
-    }
-
-    private static func json(_ destination: RouteExplanation.Destination) -> JSONObject {
-        var object = JSONObject()
-        object.add("verdict", destination.verdict.rawValue)
-        object.add("address", destination.address.map { "\($0)" })
-        object.add("detail", destination.detail)
-        return object
-    }
-
-    private static func json(_ address: RouteExplanation.Address) -> JSONObject {
-        var object = JSONObject()
-        object.add("address", "\(address.address)")
-        object.add("allowed", address.refusal == nil)
-        object.add(address.refusal)
-        return object
-    }
-
-    private static func json(
-        _ asking: RouteExplanation.RequestForm, _ judgement: RouteExplanation.RuleExplanation
-    ) -> JSONObject {
-        var object = JSONObject()
-        object.add("asking", parts(of: asking).kind)
-        object.add("listener", judgement.listener)
-        object.add("rule", judgement.rule)
-        object.add("allowed", judgement.refusal == nil)
-        object.add(judgement.refusal)
-        object.add("reported", judgement.reported)
-        if !judgement.rates.isEmpty {
-            object.add("rates", judgement.rates.map { "\($0.rule): \($0.limits.summary)" })
-        }
-        return object
-    }
-
-    private static func parts(
-        of asking: RouteExplanation.RequestForm
-    ) -> (kind: String, listener: String?) {
-        switch asking {
-        case .connect: ("connect", nil)
-        case .absolute: ("absolute", nil)
-        case .reverse(let name): ("reverse", name)
-        }
-    }
-
-    private static func json(
-        _ asking: RouteExplanation.RequestForm, _ way: RouteExplanation.Handling
-    ) -> JSONObject {
-        var object = JSONObject()
-        let (kind, listener) = parts(of: asking)
-        object.add("asking", kind)
-        object.add("listener", listener)
-        object.add("way", way.name)
-        var tls13: TLS13TunnelMode?
-        var port: UInt16?
-        switch way {
-        case .inspect(let mode), .interceptOrInspect(let mode): tls13 = mode
-        case .upgrade(let to): port = to
-        case .refused, .tunnel, .intercept, .interceptOrPass, .verified, .clearText: break
-        }
-        object.add("tls13", tls13?.rawValue)
-        object.add("port", port.map { Int($0) })
-        object.add(way.fault, else: way.fault == nil ? text(way) : nil)
-        return object
-    }
-
-    private static func json(_ server: Server) -> JSONObject {
-        let verdict: String
-        var address: IPAddress?
-        var version: String?
-        var fault: ExchangeError?
-        var detail: String?
-        var failures: [TrustError] = []
-        switch server {
-        case .notChecked(let reason): (verdict, detail) = ("not-asked", reason)
-        case .unreachable(let reason): (verdict, detail) = ("unreachable", reason)
-        case .refused(let peer, let reason): (verdict, address, fault) = ("refused", peer, reason)
-        case .trusted(let peer, let negotiated, let reported):
-            (verdict, address, version, failures) = ("trusted", peer, negotiated, reported)
-        }
-        var object = JSONObject()
-        object.add("verdict", verdict)
-        // No connection is made to a refused address.
-        object.add(
-            "address",
-            address.map {
-                Self.json(
-                    RouteExplanation.Destination(verdict: .allowed, address: $0, detail: nil))
-            })
-        object.add("version", version)
-        object.add(fault, else: detail)
-        object.add(
-            "reported",
-            failures.map { failure in
-                var object = JSONObject()
-                object.add("pinset", failure.pinset)
-                object.add("reason", Reason(failure).token)
-                object.add("detail", "\(failure)")
-                return object
-            })
-        return object
-    }
-}
-
-extension JSONObject {
-    /// Adds the status, reason and detail of a refusal, as in a reply.
-    fileprivate mutating func add(_ fault: ExchangeError?, else detail: String? = nil) {
-        add("status", fault.map { Int($0.status) })
-        add("reason", fault?.reason.token)
-        add("detail", fault?.explanation ?? detail)
-    }
-}
-
-extension RouteExplanation.Handling {
-    /// Why it is refused, or `nil` if it is not.
-    fileprivate var fault: ExchangeError? {
-        if case .refused(let fault) = self { fault } else { nil }
-    }
-
-    /// Its name in JSON.
-    fileprivate var name: String {
-        switch self {
-        case .refused: "refused"
-        case .tunnel: "tunnel"
-        case .inspect: "inspect"
-        case .intercept: "intercept"
-        case .interceptOrPass: "intercept-or-pass"
-        case .interceptOrInspect: "intercept-or-inspect"
-        case .upgrade: "upgrade"
-        case .verified: "verified"
-        case .clearText: "clear-text"
-        }
     }
 }

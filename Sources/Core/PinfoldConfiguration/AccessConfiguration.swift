@@ -58,7 +58,7 @@ package struct AccessConfiguration: Sendable, Equatable {
 
     /// Whether a client with this address is served.
     package func serves(client: IPAddress) -> Bool {
-        clients.contains { $0.contains(client) }
+        clients.contains { $0.contains(client: client) }
     }
 }
 
@@ -106,6 +106,9 @@ package struct DestinationList: Sendable, Equatable {
         self.patterns = patterns
         index = HostIndex(patterns: patterns.map { [$0] })
     }
+
+    /// Its elements as they are written.
+    package var texts: [String] { networks.map(\.description) + patterns.map(\.description) }
 
     /// Whether a resolved address is in one of the networks.
     package func contains(_ address: IPAddress) -> Bool {

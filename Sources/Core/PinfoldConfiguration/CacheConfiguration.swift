@@ -27,6 +27,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var reportFolder: String { inFolder("pin-reports") }
     /// The file that records when which pin matched; in the same directory.
     package var pinUseFile: String { inFolder("pin-use") }
+    /// The file with the key of the cookies that bind clients to servers; in the same directory.
+    package var stickyKeyFile: String { inFolder("sticky-key") }
 
     private func inFolder(_ name: String) -> String {
         path + (path.hasSuffix("/") ? "" : "/") + name

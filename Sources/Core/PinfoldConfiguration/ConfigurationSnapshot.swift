@@ -21,6 +21,10 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     package var authentication: AuthenticationConfiguration
     /// Who may connect, and to what.
     package var access: AccessConfiguration
+    /// The other proxies through which servers may be reached, in the order written.
+    package var parents: [ParentConfiguration] = []
+    /// By which ways servers are reached unless a host entry says otherwise.
+    package var ways = WaysConfiguration()
     /// The settings of hosts, in the order written: the first matching entry applies.
     package var hosts: HostTable
     /// The named pinsets, in the order written. ``HostEntry/pinsets`` holds indices into it.
@@ -79,9 +83,11 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
 
     /// Whether a connection, TLS session or stored response obtained under `other` may still be
     /// used under this configuration: true if nothing differs that decides whom to trust and what
-    /// may be reached (`access` except its rules, `hosts`, `pinsets` except `reportTo`, and `tls`).
+    /// may be reached, and how (`access` except its rules, `parents`, `ways`, `hosts`, `pinsets`
+    /// except `reportTo`, and `tls`).
     package func hasSamePolicy(as other: ConfigurationSnapshot) -> Bool {
         access.reachesTheSame(as: other.access) && hosts == other.hosts && tls == other.tls
+            && parents == other.parents && ways == other.ways
             && pinsets.count == other.pinsets.count
             && zip(pinsets, other.pinsets).allSatisfy { $0.evaluatesAlike($1) }
     }

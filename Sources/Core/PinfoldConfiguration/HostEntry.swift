@@ -46,6 +46,11 @@ package struct HostEntry: Sendable, Equatable {
     package var cacheSliceBytes: Int?
     /// The periodic reachability probe; `nil` if reachability is learned only from traffic.
     package var probe: ProbeConfiguration?
+    /// By which ways these hosts are reached, in the order in which they are tried; `nil` for those
+    /// of all hosts.
+    package var parents: [WayName]?
+    /// The hosts among them that are reached without another proxy.
+    package var noProxy = DestinationList()
     /// The gateway's name in messages about these hosts; `nil` for that of all.
     package var via: GatewayName?
     /// How requests are changed.

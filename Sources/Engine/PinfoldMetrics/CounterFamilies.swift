@@ -34,7 +34,7 @@ struct CounterFamily: Sendable {
     }
 
     /// Every family, in the order of the exposition. Each `WorkerCounter` is in exactly one.
-    static let all = clients + upstreams + names + handshakes + relays + cache
+    static let all = clients + arrivals + upstreams + names + handshakes + relays + cache
 
     private static let clients = [
         CounterFamily(
@@ -222,6 +222,7 @@ struct CounterFamily: Sendable {
             [
                 Series("reason=\"connection_died\"", .retriesConnectionDied),
                 Series("reason=\"not_processed\"", .retriesNotProcessed),
+                Series("reason=\"other_server\"", .retriesOtherServer),
                 Series("reason=\"superseded\"", .retriesSuperseded),
                 Series("reason=\"validation_failed\"", .retriesValidationFailed),
                 Series("reason=\"stored_body_unreadable\"", .retriesStoredBodyUnreadable),

@@ -10,9 +10,9 @@ public protocol CountedEvent: RawRepresentable, CaseIterable, Sendable where Raw
 /// often enough to need cells for each thread (``CounterCells``).
 public final class EventCounts<Event: CountedEvent>: Sendable {
     /// The most kinds of events.
-    @usableFromInline static var limit: Int { 4 }
+    @usableFromInline static var limit: Int { 8 }
 
-    @usableFromInline let cells = InlineArray<4, Atomic<UInt64>> { _ in Atomic(0) }
+    @usableFromInline let cells = InlineArray<8, Atomic<UInt64>> { _ in Atomic(0) }
 
     public init() { precondition(Event.allCases.count <= Self.limit) }
 
@@ -57,6 +57,33 @@ public enum GroupEvent: Int, CountedEvent {
     case bytesReceived
     /// The same that they have been sent.
     case bytesSent
+}
+
+/// What happens at a parent.
+public enum ParentEvent: Int, CountedEvent {
+    /// A connection to it, or a tunnel through it, has been established.
+    case connections
+    /// A request has been sent through it, or a tunnel has been opened.
+    case requests
+}
+
+/// Why a request could not be sent through a parent, or it was found to be down.
+public enum ParentFailureReason: Int, CountedEvent {
+    case unreachable, tls, timeout, refused, authentication, badResponse, nameUnchecked, probe
+
+    /// The value of its label.
+    public var label: String {
+        switch self {
+        case .unreachable: "unreachable"
+        case .tls: "tls"
+        case .timeout: "timeout"
+        case .refused: "refused"
+        case .authentication: "authentication"
+        case .badResponse: "bad-response"
+        case .nameUnchecked: "name-unchecked"
+        case .probe: "probe"
+        }
+    }
 }
 
 /// The counts of what a configuration names. A name keeps them over reloads; those that are no

@@ -20,6 +20,41 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case lingeringClientsEvicted
     /// Closed immediately: the client's address is not in the configured networks.
     case clientConnectionsRefusedByAddress
+    // PROXY headers, by version.
+    case proxyHeadersV1
+    case proxyHeadersV2
+    /// Sent to servers: for clients, and for the gateway itself.
+    case upstreamProxyHeadersClients
+    case upstreamProxyHeadersOwn
+    /// Connections without a good one, where one is required.
+    case proxyHeadersSenderRefused
+    case proxyHeadersMissing
+    case proxyHeadersMalformed
+    case proxyHeadersChecksumWrong
+    case proxyHeadersAddressImpossible
+    case proxyHeadersTimeout
+    case proxyHeadersClosed
+    // Clients of SOCKS that were refused before there was a request.
+    case socksVersionRefused
+    case socksMethodRefused
+    case socksMalformed
+    case socksCommandRefused
+    case socksAddressTypeRefused
+    case socksTimeout
+    // Connections at transparent listeners, by what they carry.
+    case transparentHTTP
+    case transparentTLS
+    case transparentOther
+    case transparentServerFirst
+    // Those that were closed before there was a request.
+    case transparentDestinationUnknown
+    case transparentDirect
+    case transparentOwnConnection
+    case transparentMalformed
+    case transparentSilent
+    case transparentTimeout
+    /// The address that a client connected to is none of the host's that it named.
+    case transparentAddressesForeign
     /// Accepting was paused for lack of descriptors (EMFILE, ENFILE).
     case acceptPauses
     // TLS of clients, by version.
@@ -117,6 +152,7 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case retriesSuperseded
     case retriesValidationFailed
     case retriesStoredBodyUnreadable
+    case retriesOtherServer
     /// Bugs in the program: an exchange made an illegal state transition.
     case illegalTransitions
     /// HTTP/1.1 is spoken for a while with a server that cannot be spoken to in HTTP/2.

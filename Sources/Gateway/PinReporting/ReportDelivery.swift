@@ -168,6 +168,7 @@ final class ReportDelivery {
         var until = now + Self.idleMilliseconds
         let next = schedule.nextAttempt(spool.items, settings.routes, now: now)
         if let next { until = min(until, next) }
+        if let next = spool.nextLook { until = min(until, next) }
         let due = core.state.withLock { $0.gate.nextDue }
         if let due { until = min(until, due * 1000 + 1000) }
         loop.run(until: until)

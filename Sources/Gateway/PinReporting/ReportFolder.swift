@@ -23,8 +23,12 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
+    /// Whether another process has the folder.
+    var isInUse: Bool { code == EWOULDBLOCK }
+
     package var description: String {
-        "\(path): \(code == 0 ? "is not a regular file" : String(cString: strerror(code)))"
+        if isInUse { return "\(path): another process uses it" }
+        return "\(path): \(code == 0 ? "is not a regular file" : String(cString: strerror(code)))"
     }
 }
 

@@ -45,11 +45,15 @@ struct ReportSpool {
     static let maximumAge: Int64 = 7 * 86_400_000
     /// The delay between attempts at an unusable folder, or a file in it, in milliseconds.
     static let retryMilliseconds: Int64 = 60_000
+    /// The same while another process has the folder: one that ends, if this one succeeds it.
+    static let sharingMilliseconds: Int64 = 1000
 
     private let path: String
     private let onEvent: (Event) -> Void
     private var folder: ReportFolder?
     private var triedAt: Int64?
+    /// Since when another process has the folder.
+    private var inUseSince: Int64?
     /// Whether it was reported that the folder cannot be used, and no attempt has fully succeeded
     /// since.
     private var hasReportedUnusable = false
@@ -96,9 +100,7 @@ struct ReportSpool {
     mutating func open(now: Int64, wall: Int64, makes: Bool = true) -> Found {
         var found = Found()
         let isDone = folder != nil && unread.isEmpty && inMemory == 0
-        guard !isDone, triedAt.map({ now - $0 >= Self.retryMilliseconds }) ?? true else {
-            return found
-        }
+        guard !isDone, now >= nextAttempt ?? now else { return found }
         if makes { triedAt = now }
         do throws(ReportFolderError) {
             if let folder {
@@ -117,12 +119,26 @@ struct ReportSpool {
                 folder = opened
                 load(names, from: opened, now: now, wall: wall, &found)
             }
+            inUseSince = nil
             try save()
         } catch {
-            if makes { reportUnusable(error) }
+            inUseSince = error.isInUse ? inUseSince ?? now : nil
+            // Nobody needs to know of a predecessor that ends.
+            if makes, inUseSince.map({ now - $0 >= Self.retryMilliseconds }) ?? true {
+                reportUnusable(error)
+            }
         }
         return found
     }
+
+    /// When the folder can be tried again, in milliseconds of a monotonic clock; `nil` if it has
+    /// not been.
+    private var nextAttempt: Int64? {
+        triedAt.map { $0 + (inUseSince == nil ? Self.retryMilliseconds : Self.sharingMilliseconds) }
+    }
+
+    /// When the folder is to be tried again because another process may have left it.
+    var nextLook: Int64? { inUseSince == nil ? nil : nextAttempt }
 
     private mutating func reportUnusable(_ error: ReportFolderError) {
         if !hasReportedUnusable { onEvent(.unusable(error)) }
@@ -376,6 +392,6 @@ struct ReportSpool {
     /// Closes the folder.
     mutating func close() {
         folder?.end()
-        (folder, triedAt) = (nil, nil)
+        (folder, triedAt, inUseSince) = (nil, nil, nil)
     }
 }

@@ -20,8 +20,8 @@ extension CacheStore {
     /// memory. It goes on finding what is in the database, and reading the bodies that it is
     /// reading, until it is closed; of other bodies, only those of up to `wholeBodyBytes`.
     ///
-    /// From when the other process has opened the database, each of them learns within some
-    /// milliseconds of what is invalidated or purged in the other one.
+    /// From when the other process has opened the database, what is invalidated or purged in one of
+    /// them is not found in the other any more.
     ///
     /// - Parameters:
     ///   - keepingLock: `true` for a certain process, to which the caller sends the lock; `false`
@@ -31,7 +31,7 @@ extension CacheStore {
     public func handOverDisk(
         keepingLock: Bool, _ completion: @escaping @Sendable (DiskHandover) -> Void = { _ in }
     ) {
-        disk.handOver(keepsLock: keepingLock, completion)
+        disk.handOver(keepsLock: keepingLock, memory, completion)
     }
 
     /// Takes the database back from a process that has ended, as if it had not been handed over.

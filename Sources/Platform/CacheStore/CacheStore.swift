@@ -71,7 +71,10 @@ public final class CacheStore: Sendable {
     // MARK: Finding
 
     /// What memory holds for a key. Allocates nothing unless there are several variants.
-    public func lookup(_ key: CacheKeyView) -> MemoryMatch { memory.find(key) }
+    public func lookup(_ key: CacheKeyView) -> MemoryMatch {
+        if disk.isBeside.load(ordering: .relaxed) { disk.catchUp(memory) }
+        return memory.find(key)
+    }
 
     /// What the levels below memory may hold for a request: whether a `load` is worthwhile, and of
     /// which variants. No I/O, and equally fast whatever the number and size of the variants.
@@ -105,6 +108,7 @@ public final class CacheStore: Sendable {
         _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
         wakes: Bool = true, completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
+        if disk.isBeside.load(ordering: .relaxed) { disk.catchUp(memory) }
         let load = LevelLoad(
             key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
             memory: memory, completion: completion)
@@ -265,7 +269,7 @@ public final class CacheStore: Sendable {
         memory.removeAll()
         for level in levels { level.purge() }
         memory.removeAll()
-        disk.tellOfPurge()
+        disk.tell(nil)
     }
 
     /// Calls `completion`, on a level's thread, when everything queued until now has been carried

@@ -23,6 +23,8 @@ public struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
     public static let inputOutput = Errno(code: EIO)
     public static let brokenPipe = Errno(code: EPIPE)
     public static let timedOut = Errno(code: ETIMEDOUT)
+    public static let noSuchFile = Errno(code: ENOENT)
+    public static let accessDenied = Errno(code: EACCES)
     public static let hostUnreachable = Errno(code: EHOSTUNREACH)
     public static let networkUnreachable = Errno(code: ENETUNREACH)
 

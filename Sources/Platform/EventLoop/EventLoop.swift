@@ -1,5 +1,4 @@
 import CLinux
-
 /// One thread's loop: readiness, deadlines, and work deferred to the end of a turn.
 ///
 /// Not thread-safe: everything except `Mailbox.post` must be called on the thread that runs it.
@@ -20,6 +19,8 @@ public final class EventLoop {
     /// Called at the end of each turn.
     public final var turnEnded: (() -> Void)?
     private var running = false
+    private var gathering = Gathering()
+    private var wantsMore = false
     /// Capacity of the run queue that is kept while it is empty.
     private static let keptQueue = 256
     /// Registered handlers that expect no events.
@@ -125,6 +126,10 @@ public final class EventLoop {
     /// one that follows immediately; in the order of the calls.
     public func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
 
+    /// Declares that what is done at the end of this turn is cheaper if more has arrived by then: a
+    /// connection that writes once for many exchanges.
+    public func expectMore() { wantsMore = true }
+
     /// Drops the deferred work, which keeps alive whoever deferred it; for a loop that runs no more
     /// turns.
     public func forgetDeferred() {
@@ -164,6 +169,7 @@ public final class EventLoop {
             swap(&runQueue, &servedQueue)
             deliver(count)
             runQueued()
+            if wantsMore { gather() }
             readClock(waited: 0)
         } else {
             readClock(waited: wait)
@@ -171,6 +177,18 @@ public final class EventLoop {
         expireDue()
         runDeferred()
         turnEnded?()
+    }
+
+    /// Lets others have the processor, and delivers what has become ready meanwhile.
+    private func gather() {
+        wantsMore = false
+        guard gathering.mayLook() else { return }
+        let start = time.monotonicNanoseconds()
+        sched_yield()
+        let count = selector.wait(milliseconds: 0)
+        gathering.looked(finding: count, taking: time.monotonicNanoseconds() - start)
+        deliver(count)
+        wantsMore = false
     }
 
     private func milliseconds(toWaitAtMost limit: Int32?) -> Int32 {

@@ -7,8 +7,9 @@ public enum InheritedSocket: Equatable, Sendable {
     /// - isDualStack: whether it listens on all addresses of both families; then the address is
     ///   the IPv6 one.
     case listening(Endpoint, isDualStack: Bool)
-    /// A stream socket that listens on an address of this machine's file system (unix(7)).
-    case listeningOnUnix
+    /// A stream socket that listens on an address of this machine (unix(7)): a path of its file
+    /// system, or `@` and an abstract name.
+    case listeningOnUnix(path: String)
     /// Something else, in words.
     case unusable(String)
 }
@@ -25,7 +26,7 @@ extension Sockets {
             return .unusable("is a socket that does not listen")
         }
         switch option(fd, SO_DOMAIN) {
-        case AF_UNIX: return .listeningOnUnix
+        case AF_UNIX: return .listeningOnUnix(path: UnixSockets.path(of: fd))
         case AF_INET, AF_INET6:
             guard let endpoint = localEndpoint(fd) else { break }
             var isDualStack = false

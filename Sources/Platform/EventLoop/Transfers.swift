@@ -17,6 +17,19 @@ public enum Transfers {
         }
     }
 
+    /// Reads once into `memory`, which must not be empty, and leaves in the socket what was read.
+    public static func peek(_ fd: Int32, into memory: UnsafeMutableRawBufferPointer) -> IOResult {
+        while true {
+            let count = recv(
+                fd, memory.baseAddress, memory.count, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .endOfStream }
+            let error = Errno.last
+            if error == .again { return .wouldBlock }
+            if error != .interrupted { return .failed(error) }
+        }
+    }
+
     /// Writes once; a result of fewer bytes than requested means that the socket is full.
     @inline(__always)
     public static func write(_ fd: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {

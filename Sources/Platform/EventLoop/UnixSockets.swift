@@ -13,6 +13,8 @@ public enum UnixSocketError: Error, Equatable, Sendable, CustomStringConvertible
     case unclear(Errno)
     /// The socket cannot be created in its folder.
     case folder(Errno)
+    /// The socket cannot be given to its owner.
+    case owner(Errno)
     case failed(Errno)
 
     public var description: String {
@@ -25,6 +27,7 @@ public enum UnixSocketError: Error, Equatable, Sendable, CustomStringConvertible
         case .unclear(let error): "cannot find out whether another process listens there: \(error)"
         case .folder(let error) where error.code == ENOENT: "its folder does not exist"
         case .folder(let error): "it cannot be created in its folder: \(error)"
+        case .owner(let error): "it cannot be given to its owner: \(error)"
         case .failed(let error): "\(error)"
         }
     }
@@ -77,6 +80,11 @@ public enum UnixSockets {
                 default: throw .failed(error)
                 }
             }
+            if let owner = socket.owner, !give(path, to: owner) {
+                let error = Errno.last
+                unlink(path)
+                throw .owner(error)
+            }
             // The process's umask may have taken some away.
             guard chmod(path, mode_t(socket.mode)) == 0, let identity = identity(of: path),
                 CLinux.listen(descriptor, backlog) == 0
@@ -108,9 +116,17 @@ public enum UnixSockets {
         }
     }
 
-    /// Gives a socket's file other permissions, if its path still leads to it.
-    public static func setMode(_ mode: UInt32, of path: String, ifStill identity: Identity) {
-        if self.identity(of: path) == identity { chmod(path, mode_t(mode)) }
+    /// Gives a socket's file other permissions and another owner, if its path still leads to it.
+    /// The permissions stay if the owner does: they are not meant for that one.
+    public static func setAccess(of socket: UnixSocketPath, ifStill identity: Identity) {
+        guard self.identity(of: socket.path) == identity else { return }
+        if let owner = socket.owner, !give(socket.path, to: owner) { return }
+        chmod(socket.path, mode_t(socket.mode))
+    }
+
+    private static func give(_ path: String, to owner: UnixSocketPath.Owner) -> Bool {
+        // The largest number leaves the group as it is (chown(2)).
+        lchown(path, owner.user, owner.group ?? .max) == 0
     }
 
     /// Another descriptor of a socket.
@@ -130,6 +146,25 @@ public enum UnixSockets {
         return PeerProcess(pid: ids.pid, user: ids.user, group: ids.group)
     }
 
+    /// The path that a socket is bound to, or `@` and its abstract name; empty if it has none.
+    static func path(of descriptor: Int32) -> String {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(descriptor, $0, &length)
+            }
+        }
+        let start = MemoryLayout<sa_family_t>.size
+        guard result == 0, Int(length) > start else { return "" }
+        return withUnsafeBytes(of: address.sun_path) { name in
+            let name = name.prefix(Int(length) - start)
+            let isAbstract = name.first == 0
+            let bytes = isAbstract ? name.dropFirst() : name.prefix { $0 != 0 }
+            return (isAbstract ? "@" : "") + String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
     /// A connection to a socket, whose calls wait. For programs with nothing else to do.
     public static func connect(to path: String) throws(UnixSocketError) -> Int32 {
         guard path.utf8.count <= UnixSocketPath.maximumBytes else { throw .pathTooLong }
@@ -140,6 +175,23 @@ public enum UnixSockets {
             let error = Errno.last
             Descriptors.close(descriptor)
             throw .failed(error)
+        }
+        return descriptor
+    }
+
+    /// A connection to a socket, whose calls do not wait. The kernel makes it at once or not at
+    /// all: EAGAIN says that as many wait to be accepted as its queue takes (unix(7)).
+    public static func connectAtOnce(to path: String) throws(Errno) -> Int32 {
+        guard path.utf8.count <= UnixSocketPath.maximumBytes else {
+            throw Errno(code: ENAMETOOLONG)
+        }
+        let descriptor = CLinux.socket(AF_UNIX, type, 0)
+        guard descriptor >= 0 else { throw Errno.last }
+        while withAddress(path, { CLinux.connect(descriptor, $0, $1) }) != 0 {
+            let error = Errno.last
+            if error == .interrupted { continue }
+            Descriptors.close(descriptor)
+            throw error
         }
         return descriptor
     }

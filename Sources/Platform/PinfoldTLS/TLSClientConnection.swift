@@ -14,6 +14,11 @@ package final class TLSClientConnection: TLSConnection {
 
     /// What was found about the server; `nil` until the handshake has verified it.
     package private(set) var facts: TrustFacts?
+    /// When what was found about the server expires, or about a proxy whose session carries this
+    /// one, in seconds since 1970; `nil` if never.
+    package var trustEnds: Int64? {
+        [facts?.expires, (outer as? TLSClientConnection)?.trustEnds].compactMap { $0 }.min()
+    }
     /// When the server's certificate ends, in seconds since 1970; `nil` before the handshake.
     package var certificateEnd: Int64? {
         SSL_get0_peer_certificate(ssl).map { X509View($0).notAfter }

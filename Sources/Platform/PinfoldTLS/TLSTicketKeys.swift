@@ -1,50 +1,44 @@
 import COpenSSL
 import Locking
 
-/// The keys that session tickets are encrypted with (RFC 5077 §4, RFC 8446 §4.6.1): generated here,
-/// never written anywhere, and shared by all threads, so that each resumes what any of them issued.
+/// The keys that session tickets are encrypted with (RFC 5077 §4, RFC 8446 §4.6.1): generated here
+/// or passed on by a predecessor, never written to a file, and shared by all threads, so that each
+/// resumes what any of them issued.
 ///
 /// A key encrypts new tickets for one period, for another it only decrypts those that it encrypted,
 /// and then it is forgotten.
 package final class TLSTicketKeys: Sendable {
-    /// Sizes of a key's name, of an encryption key (AES-256), and of an authentication key (HMAC
-    /// with SHA-256).
-    private static let nameBytes = 16
-    private static let keyBytes = 32
-
-    private struct Key {
-        var name: [UInt8]
-        var encryption: [UInt8]
-        var authentication: [UInt8]
-        /// When it was generated.
-        var since: Int64
-    }
-
     private let periodMilliseconds: Int64
     private let now: @Sendable () -> Int64
     /// The current key and the one before it.
-    private let keys = Locked<[Key]>([])
+    private let keys = Locked<[TicketKey]>([])
+
+    /// Different in every process, for sessions that are not to be resumed in another one.
+    package let origin: String
 
     /// - Parameters:
     ///   - periodMilliseconds: how long a key encrypts new tickets.
-    ///   - now: milliseconds of a clock that continues while the machine sleeps.
+    ///   - now: milliseconds of a clock that continues while the machine sleeps, and is the same in
+    ///     every process.
     package init(
         periodMilliseconds: Int64 = 12 * 3600 * 1000, now: @escaping @Sendable () -> Int64
     ) {
         self.periodMilliseconds = periodMilliseconds
         self.now = now
+        var random = SystemRandomNumberGenerator()
+        origin = "\(random.next())-\(random.next())"
     }
 
     /// For how long a session can be resumed, in seconds.
     var lifetimeSeconds: Int { Int(periodMilliseconds / 1000) }
 
     /// The key that encrypts; `nil` only if there is no randomness.
-    private var current: Key? {
+    private var current: TicketKey? {
         let now = now()
         return keys.withLock { keys in
             Self.forget(&keys, before: now - 2 * periodMilliseconds)
             if let key = keys.first, now - key.since < periodMilliseconds { return key }
-            guard let key = Self.make(at: now) else { return nil }
+            guard let key = TicketKey(since: now) else { return nil }
             keys.insert(key, at: 0)
             return key
         }
@@ -52,30 +46,68 @@ package final class TLSTicketKeys: Sendable {
 
     /// The key with a name, and whether its tickets are to be replaced; `nil` if the key is unknown
     /// or already forgotten.
-    private func known(_ name: UnsafeBufferPointer<UInt8>) -> (key: Key, isOld: Bool)? {
-        let (now, wanted) = (now(), Array(name))
+    private func known(_ name: UnsafePointer<UInt8>) -> (key: TicketKey, isOld: Bool)? {
+        let now = now()
         return keys.withLock { keys in
             Self.forget(&keys, before: now - 2 * periodMilliseconds)
-            guard let key = keys.first(where: { $0.name == wanted }) else { return nil }
+            guard let key = keys.first(where: { $0.isNamed(name) }) else { return nil }
             return (key, now - key.since >= periodMilliseconds)
         }
     }
 
-    private static func forget(_ keys: inout [Key], before time: Int64) {
+    private static func forget(_ keys: inout [TicketKey], before time: Int64) {
         keys.removeAll { $0.since <= time }
     }
 
-    private static func make(at time: Int64) -> Key? {
-        guard let name = random(nameBytes), let encryption = random(keyBytes),
-            let authentication = random(keyBytes)
-        else { return nil }
-        return Key(
-            name: name, encryption: encryption, authentication: authentication, since: time)
+    /// Forgets all keys: no session that was issued until now is resumed.
+    package func forget() {
+        keys.withLock { $0 = [] }
     }
 
-    private static func random(_ count: Int) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        return RAND_priv_bytes(&bytes, Int32(count)) == 1 ? bytes : nil
+    // MARK: For a successor
+
+    /// The most keys that are passed on.
+    private static let maximumPassedOn = 4
+    /// The most bytes that ``withPassedOn(_:)`` passes on.
+    package static let maximumBytes = maximumPassedOn * TicketKey.passedOnBytes
+
+    /// Calls `body` with the keys as bytes, which are wiped afterwards; with none if there is no
+    /// key yet.
+    package func withPassedOn<Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
+        let keys = keys.withLock { Array($0.prefix(Self.maximumPassedOn)) }
+        let room = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: max(1, keys.count * TicketKey.passedOnBytes), alignment: 1)
+        defer {
+            OPENSSL_cleanse(room.baseAddress, room.count)
+            room.deallocate()
+        }
+        var end = 0
+        for key in keys {
+            let next = end + TicketKey.passedOnBytes
+            key.write(to: UnsafeMutableRawBufferPointer(rebasing: room[end..<next]))
+            end = next
+        }
+        try body(UnsafeRawBufferPointer(rebasing: room[..<end]))
+    }
+
+    /// Takes over the keys that a predecessor has passed on, apart from those that it would have
+    /// forgotten by now. What is none of its messages has no effect.
+    package func takeOver(_ passedOn: UnsafeRawBufferPointer) {
+        let size = TicketKey.passedOnBytes
+        guard passedOn.count % size == 0, passedOn.count <= Self.maximumBytes else { return }
+        let now = now()
+        let taken = stride(from: 0, to: passedOn.count, by: size).compactMap { start in
+            TicketKey(UnsafeRawBufferPointer(rebasing: passedOn[start..<start + size]))
+        }
+        keys.withLock { keys in
+            for key in taken where key.since <= now && !keys.contains(where: key.isNamed(like:)) {
+                keys.append(key)
+            }
+            keys.sort { $0.since > $1.since }
+            Self.forget(&keys, before: now - 2 * periodMilliseconds)
+        }
     }
 
     // MARK: For the library
@@ -95,45 +127,20 @@ package final class TLSTicketKeys: Sendable {
         name: UnsafeMutablePointer<UInt8>, vector: UnsafeMutablePointer<UInt8>,
         cipher: OpaquePointer, mac: OpaquePointer, encrypting: Bool
     ) -> Outcome {
-        let named = UnsafeMutableBufferPointer(start: name, count: Self.nameBytes)
         guard encrypting else {
-            guard let (key, isOld) = known(UnsafeBufferPointer(named)) else { return .none }
+            guard let (key, isOld) = known(name) else { return .none }
             guard
                 EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.encryption, vector) == 1,
-                Self.set(key.authentication, in: mac)
+                key.authenticates(mac)
             else { return .failed }
             return isOld ? .doneWithRenewal : .done
         }
         guard let key = current,
             RAND_bytes(vector, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) == 1,
             EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.encryption, vector) == 1,
-            Self.set(key.authentication, in: mac)
+            key.authenticates(mac)
         else { return .failed }
-        _ = named.update(fromContentsOf: key.name)
+        key.copyName(to: name)
         return .done
-    }
-
-    /// Static, because a parameter refers to its name without copying it; both end with a NUL.
-    private static let keyParameter: StaticString = "key"
-    private static let digestParameter: StaticString = "digest"
-    private static let digestName: StaticString = "SHA256"
-
-    private static func set(_ key: [UInt8], in mac: OpaquePointer) -> Bool {
-        var key = key
-        return key.withUnsafeMutableBytes { key in
-            let parameters = [
-                OSSL_PARAM_construct_octet_string(
-                    text(keyParameter), key.baseAddress, key.count),
-                // Not written to; the library determines the length.
-                OSSL_PARAM_construct_utf8_string(
-                    text(digestParameter), UnsafeMutablePointer(mutating: text(digestName)), 0),
-                OSSL_PARAM_construct_end(),
-            ]
-            return EVP_MAC_CTX_set_params(mac, parameters) == 1
-        }
-    }
-
-    private static func text(_ literal: StaticString) -> UnsafePointer<CChar> {
-        UnsafeRawPointer(literal.utf8Start).assumingMemoryBound(to: CChar.self)
     }
 }

@@ -25,6 +25,10 @@ package final class MessageSocket: Sendable {
             (self.call, self.code) = (call, code)
         }
 
+        /// Whether the other end is closed. The kernel says something else once if what was sent
+        /// there had not been read.
+        package var isOfClosedEnd: Bool { code == EPIPE || code == ECONNRESET }
+
         package var description: String { "\(call): \(String(cString: strerror(code)))" }
     }
 

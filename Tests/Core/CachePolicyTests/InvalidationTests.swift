@@ -44,6 +44,27 @@ struct InvalidationTests {
         #expect(text(key.along(route).bytes) == routed)
     }
 
+    @Test(arguments: CacheRoute.all)
+    func `by other ways the same URI has another key`(route: CacheRoute) {
+        let base = "http://a.example/dir/x"
+        let key = CacheKey(bytes: Array(base.utf8))
+        let one = key.along(route, by: 0xab)
+        #expect(one != key.along(route) && one != key.along(route, by: 0xac))
+        #expect(one.along(.direct) == key)
+        #expect(one.along(.upgraded, by: 1) == key.along(.upgraded, by: 1))
+        #expect(text(one.bytes) == route.prefix(by: 0xab) + base)
+        // What an unsafe request by these ways changes is the URI.
+        #expect(
+            keys(["Location: /other"], base: text(one.bytes)) == [base, "http://a.example/other"])
+        #expect(one.ofQuery != key.along(route).ofQuery)
+        #expect(one.ofQuery.along(.direct) == key)
+    }
+
+    @Test func `no two routes by the same or other ways have the same prefix`() {
+        let all = CacheRoute.all.flatMap { route in [nil, 1, 2].map { route.prefix(by: $0) } }
+        #expect(Set(all).count == all.count)
+    }
+
     @Test(arguments: [
         "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "REPORT", "SEARCH",
     ])

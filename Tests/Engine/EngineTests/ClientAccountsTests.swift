@@ -35,6 +35,26 @@ struct ClientAccountsTests {
         #expect(accounts.open(client, limit: 2) === account)
     }
 
+    @Test func `what a sender of headers names clients for is not counted as its own`() throws {
+        let accounts = ClientAccounts()
+        let sender = try address("192.0.2.1")
+        let awaiting = try (0..<9).map { _ in
+            try #require(accounts.open(sender, limit: 9, awaitsHeader: true))
+        }
+        #expect(accounts.open(sender, limit: 9, awaitsHeader: true) == nil)
+        let own = try #require(accounts.open(sender, limit: 1))
+        #expect(accounts.open(sender, limit: 1) == nil)
+        #expect(own !== awaiting[0] && own.network == awaiting[0].network)
+        #expect(awaiting[0].isOfHeaders && !own.isOfHeaders)
+        #expect(accounts.account(of: sender) === own)
+        #expect(accounts.account(of: sender, awaitsHeader: true) === awaiting[0])
+        accounts.close(awaiting[0])
+        #expect(awaiting[0].openConnections == 8 && own.openConnections == 1)
+        accounts.close(own)
+        #expect(accounts.account(of: sender) == nil)
+        #expect(accounts.count == 1)
+    }
+
     @Test func `a client without connections is forgotten`() throws {
         let accounts = ClientAccounts()
         let account = try #require(accounts.open(try address("192.0.2.1"), limit: 2))

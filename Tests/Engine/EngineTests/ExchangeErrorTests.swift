@@ -5,6 +5,7 @@ import HTTPCore
 import PinfoldConfiguration
 import PinfoldResolver
 import PinfoldTLS
+import ProxyProtocols
 import Testing
 import Transformation
 import Trust
@@ -43,7 +44,8 @@ enum EveryExchangeError {
         case .tunnelHello: .destinationRefused(.scope(.loopback))
         case .destinationRefused: .nameNotResolved(.nxdomain)
         case .nameNotResolved: .connectFailed(.connectionRefused)
-        case .connectFailed: .connectTimeout
+        case .connectFailed: .unixSocketFailed(.noSuchFile)
+        case .unixSocketFailed: .connectTimeout
         case .connectTimeout: .tlsFailed(.notTLS)
         case .tlsFailed: .tlsTimeout
         case .tlsTimeout: .proxy(.timeout)
@@ -105,7 +107,10 @@ enum EveryExchangeError {
         .unreachable(.connectFailed(.connectionRefused)), .unreachable(.nameNotResolved(.nxdomain)),
         .tlsFailed(.notTLS), .timeout, .refused(ProxyAnswer(status: 403)),
         .refused(ProxyAnswer(status: 407)), .closed, .badAnswer(.headTooLarge), .tooManyInterim,
-        .spokeUnasked,
+        .spokeUnasked, .loop, .ownAddress, .nameUnchecked(.nameNotResolved(.nxdomain)),
+        .socks(.refused(SOCKS5RefusalReason(code: 5))), .socks(.authenticationRequired),
+        .socks(.authenticationFailed), .socks(.malformed), .socks(.notSOCKS5(72)),
+        .socks(.methodNotOffered(1)),
     ]
 
     /// All of them.
@@ -123,6 +128,9 @@ enum EveryExchangeError {
         + DestinationRefusalReason.allCases.map { .destinationRefused($0) }
         + ResolveError.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
+        + [.connectionRefused, .noSuchFile, .accessDenied, .brokenPipe].map {
+            .unixSocketFailed($0)
+        }
         + tlsErrors.map { .tlsFailed($0) }
         + proxyFaults.map { .proxy($0) }
         + TransformationReason.allCases.map { .transformation(.init($0, "what was wrong")) }
@@ -174,6 +182,7 @@ struct ExchangeFaultTests {
             (.request(.unknownExpectation), 417, "unknown-expectation", "http_request_error"),
             (.request(.unsupportedVersion), 505, "unsupported-version", "http_request_error"),
             (.access(.notAProxyRequest), 400, "not-a-proxy-request", "http_request_denied"),
+            (.access(.requestForProxy), 400, "request-for-a-proxy", "http_request_denied"),
             (.access(.clientNotAllowed), 403, "client-not-allowed", "http_request_denied"),
             (
                 .access(.clientSubjectNotAllowed), 403, "client-subject-not-allowed",
@@ -209,6 +218,16 @@ struct ExchangeFaultTests {
             (.nameNotResolved(.overloaded), 503, "dns-overloaded", "proxy_internal_error"),
             (.nameNotResolved(.cancelled), 503, "dns-cancelled", "proxy_internal_error"),
             (.connectFailed(.connectionRefused), 502, "connection-refused", "connection_refused"),
+            (
+                .unixSocketFailed(.connectionRefused), 502, "connection-refused",
+                "connection_refused"
+            ),
+            (.unixSocketFailed(.noSuchFile), 502, "socket-missing", "destination_unavailable"),
+            (
+                .unixSocketFailed(.accessDenied), 502, "socket-not-permitted",
+                "destination_unavailable"
+            ),
+            (.unixSocketFailed(.brokenPipe), 502, "connect-failed", "destination_unavailable"),
             (.connectFailed(.timedOut), 504, "connect-timeout", "connection_timeout"),
             (
                 .connectFailed(.hostUnreachable), 502, "destination-unreachable",
@@ -355,8 +374,8 @@ struct ExchangeFaultTests {
             \.reason.token)
         #expect(
             levels == [
-                "dns-nxdomain", "connection-refused", "connect-timeout", "tls-not-tls",
-                "tls-timeout", "must-revalidate",
+                "dns-nxdomain", "connection-refused", "socket-missing", "connect-timeout",
+                "tls-not-tls", "tls-timeout", "must-revalidate",
             ])
         for error in EveryExchangeError.connectErrors {
             #expect(ExchangeError.connectFailed(error).showsAnUnreachableHost)

@@ -22,8 +22,8 @@ struct ExchangeReuseTests {
                 "token", "deadline", "wheelEntry", "isQuiet", "isQueued",
                 "environment", "metrics", "origins", "store", "state", "client", "request",
                 "response", "intake", "forwarding", "report", "remarks", "caller", "upload",
-                "caching", "storing", "serving", "collapsing", "tunnel", "limiting", "changed",
-                "nextInQueue", "previousInQueue",
+                "caching", "storing", "serving", "collapsing", "tunnel", "limiting", "balanced",
+                "changed", "nextInQueue", "previousInQueue",
             ])
     }
 

@@ -329,7 +329,7 @@ struct OriginTableTests {
         weak let reverse = table.origin(of: upstream, policy: first)
         let held = table.origin(
             of: ReverseUpstream(host: "held.test", port: 80, isSecure: false), policy: first)
-        table.adopt(next)
+        _ = table.adopt(next)
         #expect(try table.named("h1.test", under: next) === origin)
         #expect(origin.policy === next)
         #expect(origin.timeouts.firstByteMilliseconds == 7000)

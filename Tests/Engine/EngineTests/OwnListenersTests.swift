@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import Testing
 
 @testable import PinfoldEngine
@@ -55,6 +56,16 @@ struct OwnListenersTests {
 
     @Test func `without listeners no destination is the gateway itself`() {
         #expect(!OwnListeners().contains(.loopbackV4, port: 80))
+    }
+
+    @Test(arguments: [true, false])
+    func `a parent is none of them, although no rules apply to it`(isParent: Bool) throws {
+        let own = OwnListeners([try #require(Endpoint("127.0.0.1:80"))])
+        let check = DestinationCheck(
+            rules: nil, match: DestinationRules.HostMatch(), port: 80, isParent: isParent)
+        let (here, there) = (IPAddress.v4(0x7F00_0001), IPAddress.v4(0x7F00_0002))
+        #expect((check.refusal(of: here, own: own) != nil) == isParent)
+        #expect(check.refusal(of: there, own: own)?.reason == nil)
     }
 
     @Test func `the system knows its own addresses`() throws {

@@ -5,6 +5,7 @@ import EventLoop
 import HTTPCore
 import Logging
 import PinfoldMetrics
+import ProxyProtocols
 import Testing
 
 @testable import PinfoldEngine
@@ -56,7 +57,10 @@ private final class Bench {
         if outcome == .opened { Descriptors.close(near) }
     }
 
-    func open(host: String = "origin.test", through proxy: UpstreamProxy? = nil) throws {
+    func open(
+        host: String = "origin.test", through proxy: UpstreamProxy? = nil,
+        address: IPAddress? = nil, via: String = "", takesEarlyData: Bool = false
+    ) throws {
         let proxy =
             proxy ?? UpstreamProxy(host: "proxy.test", port: 1, isSecure: false)
         let name = Array(host.utf8)
@@ -65,7 +69,11 @@ private final class Bench {
             policy: environment.policy)
         let origin = try #require(found)
         let tunnel = ProxyTunnel(
-            environment: environment, origin: origin, proxy: proxy,
+            environment: environment,
+            subject: ProxyTunnel.Subject(
+                authority: BoundAuthority(host: origin.key.host, port: 443), proxy: proxy,
+                policy: environment.policy, address: address, via: Array(via.utf8),
+                takesEarlyData: takesEarlyData),
             connection: Transport(descriptor: near)
         ) { [unowned self] result in
             #expect(outcome == nil)
@@ -250,7 +258,7 @@ struct ProxiedOriginsTests {
         let carrier = try #require(one.carrier)
         #expect(two.carrier === carrier)
         #expect(carrier.forwards == proxy)
-        #expect(carrier.connectsTo.host == "proxy.test")
+        #expect(carrier.key.host == "proxy.test")
         #expect(carrier.tls != nil)
         #expect(one.tls == nil)
         let tunnelled = [
@@ -261,8 +269,7 @@ struct ProxiedOriginsTests {
         for origin in tunnelled {
             #expect(origin.carrier == nil)
             #expect(origin.tunnelProxy == proxy)
-            #expect(origin.connectsTo.host == "proxy.test")
-            #expect(origin.connectsTo.port == 1)
+            #expect(origin.tunnelProxy?.port == 1)
             #expect(!origin.isSubjectToRules)
         }
         #expect(table.all.count == 5)
@@ -288,5 +295,80 @@ struct ProxiedOriginsTests {
         _ host: String, _ route: ProxyRoute, under policy: PolicySnapshot
     ) throws -> Origin {
         try named(host, 80, .http, route, under: policy)
+    }
+}
+
+@Suite("A tunnel through a SOCKS5 proxy")
+struct SOCKSTunnelTests {
+    private static let reply: [UInt8] = [5, 0, 0, 1, 127, 0, 0, 1, 0, 80]
+
+    private func proxy(_ user: String? = nil) -> UpstreamProxy {
+        UpstreamProxy(
+            host: "proxy.test", port: 1, scheme: .socks5h,
+            socksCredentials: user.flatMap {
+                SOCKS5ClientHandshake.Credentials(user: Array($0.utf8), password: [65])
+            })
+    }
+
+    @Test(arguments: [true, false])
+    func `is opened step by step`(byteByByte: Bool) throws {
+        let bench = try Bench()
+        try bench.open(through: proxy("me"))
+        func answer(_ bytes: [UInt8]) {
+            if byteByByte { for byte in bytes { bench.send([byte]) } } else { bench.send(bytes) }
+        }
+        #expect(Array(bench.received().utf8) == [5, 2, 0, 2])
+        answer([5, 2])
+        #expect(Array(bench.received().utf8) == [1, 2, 109, 101, 1, 65])
+        answer([1, 0])
+        #expect(bench.received().contains("origin.test"))
+        #expect(bench.outcome == nil)
+        answer(Self.reply)
+        #expect(bench.outcome == .opened)
+    }
+
+    @Test func `names an address if it is given one`() throws {
+        let bench = try Bench()
+        try bench.open(through: proxy(), address: .v4(0x0102_0304))
+        #expect(Array(bench.received().utf8) == [5, 1, 0])
+        bench.send([5, 0])
+        #expect(bench.received().unicodeScalars.map(\.value).prefix(8) == [5, 1, 0, 1, 1, 2, 3, 4])
+    }
+
+    @Test(
+        arguments: [
+            ([5, 0xFF], "proxy-authentication-required"), ([4, 0], "proxy-bad-response"),
+            ([72, 84], "proxy-bad-response"),
+        ] as [([UInt8], String)])
+    func `fails with the reason of what it answers`(bytes: [UInt8], token: String) throws {
+        let bench = try Bench()
+        try bench.open(through: proxy())
+        bench.send(bytes)
+        #expect(bench.outcome == .failed(token))
+    }
+
+    @Test(arguments: [true, false])
+    func `may be followed by data at once only where servers speak first`(isAllowed: Bool) throws {
+        let bench = try Bench()
+        try bench.open(through: proxy(), takesEarlyData: isAllowed)
+        bench.send([5, 0])
+        bench.send(Self.reply + [1, 2, 3])
+        #expect(bench.outcome == (isAllowed ? .opened : .failed("proxy-bad-response")))
+    }
+}
+
+@Suite("A CONNECT to another gateway")
+struct ConnectLoopTests {
+    @Test func `carries Via`() throws {
+        let bench = try Bench()
+        try bench.open(via: "Via: 1.1 a\r\nVia: 1.1 pinfold\r\n")
+        #expect(bench.received().hasSuffix("\r\nVia: 1.1 a\r\nVia: 1.1 pinfold\r\n\r\n"))
+    }
+
+    @Test func `that goes round in a circle has its own reason`() throws {
+        let bench = try Bench()
+        try bench.open()
+        bench.send("HTTP/1.1 508 Loop\r\n\r\n".utf8)
+        #expect(bench.outcome == .failed("proxy-loop"))
     }
 }

@@ -9,7 +9,7 @@ struct RetryDecisionTests {
     ]
     private static let endings = RetryDecision.Ending.allCases
 
-    /// Every policy there can be: 2 x 2 x 5 x 32.
+    /// Every policy there can be: 2 x 2 x 5 x 64.
     private static let all: [RetryDecision] = [true, false].flatMap { isIdempotent in
         [true, false].flatMap { wasReused in
             contents.flatMap { content in
@@ -73,7 +73,8 @@ struct RetryDecisionTests {
             #expect(!policy.reasons.contains(reason))
             var next = policy
             next.reasons.insert(reason)
-            #expect(next.reasons.contains(reason) == (reason != .notProcessed))
+            let mayBeAgain = reason == .notProcessed || reason == .otherServer
+            #expect(next.reasons.contains(reason) == !mayBeAgain)
         }
     }
 
@@ -92,7 +93,19 @@ struct RetryDecisionTests {
                     isOver = false
                 }
             }
-            #expect(sent < RetryReason.allCases.count + Int(RetryReasons.notProcessedLimit) - 1)
+            let several = RetryReasons.notProcessedLimit + RetryReasons.otherServerLimit
+            #expect(sent < RetryReason.allCases.count + Int(several) - 2)
+        }
+    }
+
+    /// Nothing was sent to a server that could not be connected to.
+    @Test func `another server gets what the first did not, or what may be sent twice`() {
+        each { policy, ending, reason in
+            guard case .serverFailed(let wasSent, let responseStarted) = ending else { return }
+            let isAllowed =
+                policy.content.isAvailable && !responseStarted
+                && (policy.isIdempotent || !wasSent) && !policy.reasons.contains(.otherServer)
+            #expect(reason == (isAllowed ? .otherServer : nil))
         }
     }
 

@@ -54,7 +54,7 @@ final class ScriptedClient: DownstreamStream {
     }
 
     var isIdle: Bool { exchange == nil }
-    var localAddress: IPAddress? { nil }
+    var localEndpoint: Endpoint? { nil }
     var sentBytes: (total: UInt64, content: UInt64) { (responseBytes, contentBytes) }
     var isFlushed: Bool { output.isEmpty }
     var takesInterimResponses: Bool {

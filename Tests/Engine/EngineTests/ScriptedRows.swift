@@ -143,11 +143,6 @@ final class ScriptedRows: ReadableRows, WritableRows, RowSource, @unchecked Send
         tables.garbage[range.lowerBound] = range.upperBound
     }
 
-    // A simulated disk belongs to one process.
-    func insert(change key: [UInt8]?, by process: Int64) { violation = "a change is written" }
-
-    func removeChanges(through number: Int64) { violation = "changes are removed" }
-
     func remove(entry id: Int64) {
         tables.entries[id] = nil
         tables.contents[id] = nil

@@ -126,7 +126,7 @@ struct SimulationTests {
             #expect(found == nil, "PINFOLD_SIMULATION_SEED=\(seed): \(found ?? "")")
             return
         }
-        let runs = Int(Self.setting("PINFOLD_SIMULATION_RUNS") ?? 100_000)
+        let runs = Int(Self.setting("PINFOLD_SIMULATION_RUNS") ?? 40_000)
         let first = Self.setting("PINFOLD_SIMULATION_START") ?? 1
         var seed = first
         while summary.runs < runs {

@@ -92,6 +92,64 @@ struct TunnelBasisTests {
         #expect(try !self.basis(under: second).isOlder(than: second))
     }
 
+    @Test(arguments: ["https", "http"])
+    func `what a parent must prove is part of the way`(scheme: String) throws {
+        func policy(_ hosts: String, _ generation: UInt64 = 1) throws -> PolicySnapshot {
+            try testPolicy(
+                try testConfiguration(
+                    """
+                    parents: { corp: { url: "\(scheme)://proxy.test:3128" } }
+                    ways: { parents: [corp] }
+                    hosts: [\(hosts)]
+                    pinsets: { p: { mode: publicKey, pins: ["sha256/\(Self.pin)"] } }
+                    """), generation: generation)
+        }
+        func basis(_ policy: PolicySnapshot) -> TunnelBasis {
+            TunnelBasis(
+                BoundAuthority(host: "a.test", port: 443), by: .tunnel, from: nil, as: nil,
+                request: nil, at: nil, through: policy.parents.first, proof: .none,
+                under: policy)
+        }
+        let first = basis(try policy(""))
+        #expect(!first.isSuperseded(by: try policy("{ match: [other.test], http2: off }", 2)))
+        let pinned = "{ match: [proxy.test], pinsets: [p], clearText: allow }"
+        #expect(first.isSuperseded(by: try policy(pinned, 2)) == (scheme == "https"))
+        let kept = "\(pinned), { match: [a.test], liveTunnels: keep }"
+        #expect(!first.isSuperseded(by: try policy(kept, 2)))
+        #expect(
+            try basis(policy(pinned)).isSuperseded(by: try policy("", 2))
+                == (scheme == "https"))
+    }
+
+    private static let pin = String(repeating: "A", count: 43) + "="
+
+    @Test(arguments: [true, false])
+    func `a server on a Unix socket is reached without the parents of others`(isOnSocket: Bool)
+        throws
+    {
+        func policy(_ more: String, _ generation: UInt64) throws -> PolicySnapshot {
+            try testPolicy(
+                try testConfiguration(
+                    """
+                    parents: { corp: { url: "http://proxy.test:3128" } }
+                    ways: { parents: [corp] }
+                    \(more)
+                    """), generation: generation)
+        }
+        let first = try policy("", 1)
+        let server =
+            isOnSocket
+            ? UpstreamOrigin(unixPath: "/run/a.sock")
+            : UpstreamOrigin(scheme: .http, host: "localhost", port: 80)
+        let origin = OriginTable().origin(
+            of: ReverseUpstream(server, forwarding: ForwardingConfiguration(), telling: .none),
+            policy: first)
+        let basis = origin.basis(from: nil, as: nil, request: nil, at: nil, through: nil)
+        let next = try policy("hosts: [{ match: [other.test], http2: off }]", 2)
+        #expect(basis.isOlder(than: next))
+        #expect(basis.isSuperseded(by: next) != isOnSocket)
+    }
+
     @Test func `it lasts until the proof of who asked expires, unless it is kept`() throws {
         func identity(until end: Int64?) -> Identity {
             Identity(user: "ann", groups: [], by: .certificate(CertificateNames()), expires: end)

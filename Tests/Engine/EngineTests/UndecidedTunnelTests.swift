@@ -57,8 +57,8 @@ struct UndecidedTunnelTests {
             case .intercepted: outcomes.append("intercepted")
             case .refused(_, _, let failure):
                 outcomes.append("refused \(failure.error.reason.token)")
-            case .passed(let handover, let server, _, _, let pass):
-                passed = (handover, server)
+            case .passed(let handover, let server, _, let pass):
+                passed = (handover, server.transport)
                 outcomes.append("passed \(pass)")
             case .ended(let failure):
                 outcomes.append(failure?.error.reason.token ?? "ended")

@@ -200,4 +200,60 @@ struct WaiterQueueTests {
         #expect(queue.take(isFresh: false)?.consumer === last)
         #expect(queue.isEmpty)
     }
+
+    // MARK: Claims
+
+    @Test func `a claim takes a turn, and the wait goes on`() throws {
+        let queue = WaiterQueue()
+        for number in [0, 0, 1] as [UInt8] {
+            queue.append(IdleConsumer(of: Self.network(number)), wantsFresh: false, since: 1)
+        }
+        let (first, waiter) = try #require(queue.claim())
+        #expect(waiter.client == Self.network(0))
+        #expect(queue.count == 3)
+        // The other client's turn, and then the first one's again.
+        #expect(queue.first(isFresh: true)?.client == Self.network(1))
+        let (second, other) = try #require(queue.claim())
+        #expect(other.client == Self.network(1))
+        #expect(queue.first?.client == Self.network(0))
+        #expect(queue.take(claim: first)?.consumer === waiter.consumer)
+        #expect(queue.take(claim: first) == nil, "it is over")
+        #expect(queue.take(claim: second)?.consumer === other.consumer)
+        #expect(queue.count == 1)
+        #expect(queue.claim() != nil && queue.claim() == nil)
+        #expect(!queue.isEmpty, "the last one still waits")
+    }
+
+    @Test func `a claim does not stand for a later wait of the same consumer`() throws {
+        let queue = WaiterQueue()
+        let consumer = IdleConsumer(of: Self.network(1))
+        queue.append(consumer, wantsFresh: false)
+        let (number, _) = try #require(queue.claim())
+        #expect(queue.remove(consumer) != nil)
+        #expect(queue.isEmpty)
+        consumer.clientNetwork = Self.network(2)
+        queue.append(consumer, wantsFresh: true)
+        #expect(queue.take(claim: number) == nil)
+        #expect(queue.take(isFresh: true)?.client == Self.network(2))
+    }
+
+    @Test func `those whose connection is being made are among all, and never give way`() throws {
+        let queue = Self.queue([3, 1])
+        for _ in 0..<4 { #expect(queue.claim() != nil) }
+        #expect(queue.takeSurplus(for: Self.network(5)) == nil)
+        #expect(queue.takeAll().count == 4)
+        #expect(queue.isEmpty && queue.claim() == nil)
+    }
+
+    @Test func `who has only claims has no surplus, and whoever has one gives way`() throws {
+        let queue = Self.queue([5])
+        let claims = (0..<5).compactMap { _ in queue.claim()?.number }
+        for _ in 0..<3 {
+            queue.append(IdleConsumer(of: Self.network(1)), wantsFresh: false, since: 1)
+        }
+        #expect(queue.takeSurplus(for: Self.network(2))?.client == Self.network(1))
+        #expect(queue.takeSurplus(for: Self.network(1)) == nil)
+        for claim in claims { #expect(queue.take(claim: claim) != nil) }
+        #expect(queue.counted == [Self.network(1): 2])
+    }
 }

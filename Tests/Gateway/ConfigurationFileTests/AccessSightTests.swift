@@ -43,7 +43,7 @@ struct AccessSightTests {
     @Test(arguments: [
         ("methods: [CONNECT], paths: [/x]", "paths", "CONNECT has no path"),
         ("methods: [CONNECT], ports: [22]", "ports", "access.connectPorts refuses CONNECT"),
-        ("methods: [CONNECT], listeners: [back]", "methods", "only a forward listener accepts"),
+        ("methods: [CONNECT], listeners: [back]", "methods", "only a forward, socks5"),
     ])
     func `conditions that contradict each other are warned of`(
         rule: String, key: String, reason: String

@@ -85,7 +85,7 @@ struct ConfigurationPageTests {
             case .sequence(let elements):
                 for element in elements { collect(element, "", into: &leaves) }
             // Its keys are names.
-            case .mapping(let named) where section.key == "pinsets":
+            case .mapping(let named) where ["pinsets", "parents"].contains(section.key):
                 for one in named { collect(one.value, "", into: &leaves) }
             default: collect(section.value, "", into: &leaves)
             }

@@ -57,22 +57,39 @@ struct ListenerTests {
         Wrong(
             "listeners: [{ kind: forward }]",
             "1: listeners[0].address: is missing; expected an address and a port, such as "
-                + "127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose), or fd:NAME for a "
-                + "socket from the service manager"),
+                + "127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose), unix: and the "
+                + "path of a Unix socket, or fd:NAME for a socket from the service manager"),
         Wrong(
             "listeners: [~]",
             "1: listeners[0]: is empty; expected a mapping with name, address, kind"),
         Wrong(
             "listeners: [{ address: '127.0.0.1:1', kind: reverse }]",
             "1: listeners[0].upstream: is missing; "
-                + "expected http://host[:port] or https://host[:port], without a path"),
+                + "expected http://host[:port] or https://host[:port], without a path, or "
+                + "unix: and the path of a Unix socket, or upstreams"),
         Wrong(
             "listeners: [{ address: '127.0.0.1:1', upstream: 'http://a' }]",
             "1: listeners[0].upstream: does not apply to a forward listener; "
                 + "expected kind: reverse, or no upstream"),
         Wrong(
             "listeners: [{ address: '127.0.0.1:1', kind: socks }]",
-            "1: listeners[0].kind: \"socks\" is not valid; expected one of forward, reverse"),
+            "1: listeners[0].kind: \"socks\" is not valid; expected one of forward, reverse, "
+                + "socks5, transparent"),
+        Wrong(
+            "listeners: [{ address: '127.0.0.1:1', kind: socks5, http2: off }]",
+            "1: listeners[0].http2: does not apply to a socks5 listener; expected no http2"),
+        Wrong(
+            "listeners: [{ address: '127.0.0.1:1', mode: \"0660\" }]",
+            "1: listeners[0].mode: applies only to a Unix socket; "
+                + "expected address: unix:PATH, or no mode"),
+        Wrong(
+            "listeners: [{ address: 'unix:/a' }, { address: 'unix:/a' }]",
+            "1: listeners[1].address: unix:/a is used by another listener or by admin; "
+                + "expected a different address"),
+        Wrong(
+            "access: { clients: [0.0.0.0] }",
+            "1: access.clients[0]: 0.0.0.0 is no client's address; expected a network, an "
+                + "address, or unix for the clients of Unix sockets"),
         Wrong(
             "listeners: [{ address: '127.0.0.1:1', name: 'a b' }]",
             "1: listeners[0].name: \"a b\" is not valid; "

@@ -90,6 +90,45 @@ struct PassedAddressTests {
         #expect(try load(printed, environment: environment(sockets)) == snapshot)
     }
 
+    @Test func `a listener has the paths of its Unix sockets, and needs unix in access`() throws {
+        let sockets = [
+            ("web", InheritedSocket.listeningOnUnix(path: "/run/a")),
+            ("web", try listening("127.0.0.1:80")),
+            ("adm", .listeningOnUnix(path: "/run/b")),
+        ]
+        let written = text + "\nadmin: { address: fd:adm }\naccess: { clients: [unix] }"
+        let snapshot = try load(written, environment: environment(sockets))
+        #expect(snapshot.listeners[0].unixPaths == ["/run/a"])
+        #expect(snapshot.listeners[0].endpoints.map(\.description) == ["127.0.0.1:80"])
+        #expect(snapshot.admin.unixPaths == ["/run/b"] && snapshot.admin.endpoints.isEmpty)
+        #expect(snapshot.admin.metrics == .open, "all its clients are on this machine")
+        #expect(try load(snapshot.effectiveYAML(), environment: environment(sockets)) == snapshot)
+        let warned = try ConfigurationLoader(environment: environment(sockets))
+            .load(text: Array(text.utf8), name: "/srv/gateway.yaml").warnings
+        #expect(warned.contains { $0.text.contains("does not name unix") })
+    }
+
+    @Test(arguments: [
+        ("mode: \"0660\"", "mode", "SocketMode="), ("owner: root", "owner", "SocketUser="),
+    ])
+    func `permissions of passed sockets are the service manager's`(
+        key: String, name: String, hint: String
+    ) throws {
+        let sockets = environment([("web", .listeningOnUnix(path: "/run/a"))])
+        for text in [
+            "listeners: [{ address: 'fd:web', \(key) }]\naccess: { clients: [unix] }",
+            "admin: { address: 'fd:web', \(key) }",
+        ] where !(text.hasPrefix("admin") && name == "owner") {
+            let found = errors(of: text, environment: sockets)
+            #expect(found.count == 1)
+            #expect(
+                found.allSatisfy {
+                    $0.contains(".\(name): does not apply to sockets from the service manager")
+                        && $0.contains(hint)
+                }, "\(found)")
+        }
+    }
+
     @Test func `where nothing can be known, nothing is verified`() throws {
         let snapshot = try load(text)
         #expect(snapshot.listeners[0].endpoints.isEmpty)
@@ -100,13 +139,15 @@ struct PassedAddressTests {
         arguments: [
             ([], "no socket named \"web\" was passed", "no sockets were passed (LISTEN_FDS)"),
             (
-                [("b", .listeningOnUnix), ("a", .listeningOnUnix), ("b", .listeningOnUnix)],
+                [
+                    ("b", .listeningOnUnix(path: "/b")), ("a", .listeningOnUnix(path: "/a")),
+                    ("b", .listeningOnUnix(path: "/b")),
+                ],
                 "no socket named \"web\" was passed", "one of fd:a, fd:b"
             ),
-            ([("web", .listeningOnUnix)], "listens on a Unix-domain address", "a TCP socket"),
             (
                 [("web", .unusable("is no stream socket"))],
-                "descriptor 3, named \"web\", is no stream socket", "a listening TCP socket"
+                "descriptor 3, named \"web\", is no stream socket", "a listening TCP or Unix socket"
             ),
         ] as [([(String, InheritedSocket)], String, String)])
     func `a socket that cannot be used is an error`(

@@ -11,6 +11,7 @@ import Testing
 struct AccessLogFormatterTests {
     private func line(
         _ format: AccessLogFormat, _ request: LoggedRequest, session: ClientSession? = nil,
+        notes: AccessLogNotes = AccessLogNotes(),
         _ change: (inout AccessLogRecord) -> Void = { _ in }
     ) -> String {
         var record = LoggedRequest.record(0xabc)
@@ -18,7 +19,7 @@ struct AccessLogFormatterTests {
         let ring = AccessLogRing(limits: AccessLogLimits())
         defer { ring.deallocate() }
         let (bytes, texts) = request.head
-        _ = ring.push(record, head: bytes.span, texts, session: session)
+        _ = ring.push(record, head: bytes.span, texts, session: session, notes: notes)
         var formatter = AccessLogFormatter(format: format, labels: LoggedRequest.labels)
         var output = LineBuffer(capacity: 4096)
         _ = ring.drain(upTo: ring.headPosition) { formatter.append($0, to: &output) }
@@ -37,6 +38,18 @@ struct AccessLogFormatterTests {
         record.upstreamVersion = .http2
         record.upstreamTLS = .tls13
         record.setUpstream(Endpoint(address: .v6(0x2001_0db8_0000_0000, 1), port: 443))
+    }
+
+    @Test func `a server on a Unix socket is shown by its path, a parent by its name`() {
+        let request = LoggedRequest(method: "GET", target: "/")
+        let notes = AccessLogNotes(way: Array("/run/\"a\".sock".utf8))
+        let socket = line(.json, request, notes: notes) { $0.setUpstream(.unnamed) }
+        #expect(socket.contains(#""upstream":"unix:/run/\"a\".sock""#), "\(socket)")
+        #expect(!socket.contains("parent"))
+        let parent = line(.json, request, notes: AccessLogNotes(way: Array("corp".utf8))) {
+            $0.setUpstream(Endpoint(address: .loopbackV4, port: 3128))
+        }
+        #expect(parent.contains(#""parent":"corp","upstream":"127.0.0.1:3128""#), "\(parent)")
     }
 
     @Test func `a JSON line has everything that is known`() {

@@ -11,7 +11,7 @@ private let messages: [HandoverMessage] = [
             .opened(name: "a \"name\"\n", address: "[::]:8080", isAdmin: true),
             .passed(name: "web"),
         ], isLast: false),
-    .counters, .cache(folder: "/var/cache"), .lock, .accept, .leaving,
+    .counters, .cache(folder: "/var/cache"), .lock, .ticketKeys, .accept, .leaving,
     .ready(version: "1.2.3", unused: [.passed(name: "web")]),
     .failed("no \u{1F600} file"),
 ]

@@ -276,7 +276,7 @@ extension [ListenerSocket] {
         let again = try opened.open(try configuration(admin: path, mode: 0o640))
         #expect(again[0].last?.descriptor == -1)
         #expect(mode(of: path) == 0o640)
-        opened.sockets.removeFile()
+        opened.sockets.removeFiles()
         #expect(mode(of: path) == nil)
     }
 
@@ -309,8 +309,8 @@ extension [ListenerSocket] {
         let path = folder.path + "/a.sock"
         let opened = Opened()
         _ = try opened.open(try configuration(admin: path))
-        opened.sockets.leavesFile = true
-        opened.sockets.removeFile()
+        opened.sockets.leavesFiles = true
+        opened.sockets.removeFiles()
         #expect(mode(of: path) != nil)
     }
 }

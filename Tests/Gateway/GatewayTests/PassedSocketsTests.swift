@@ -3,6 +3,7 @@ import EngineTestSupport
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
+import TestSupport
 import Testing
 
 @testable import Gateway
@@ -28,6 +29,17 @@ private final class Manager {
         }
     }
 
+    /// Opens a Unix socket.
+    func listen(_ name: String, at path: String) throws {
+        let (descriptor, _) = try UnixSockets.listen(at: UnixSocketPath(path: path))
+        passed.append(
+            PassedSocket(name: name, descriptor: descriptor, socket: Sockets.inherited(descriptor)))
+    }
+
+    func paths(_ name: String) -> [String] {
+        passed.filter { $0.name == name }.compactMap(\.unixPath)
+    }
+
     func endpoints(_ name: String) -> [Endpoint] {
         passed.filter { $0.name == name }.compactMap(\.endpoint)
             .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
@@ -40,12 +52,13 @@ private final class Manager {
             var listener = ListenerConfiguration(
                 name: "of-" + name, address: Endpoint(address: .loopbackV4, port: 0),
                 kind: .forward)
-            listener.passed = PassedAddress(name: name, endpoints: endpoints(name))
+            listener.passed = PassedAddress(
+                name: name, endpoints: endpoints(name), unixPaths: paths(name))
             return listener
         }
         configuration.admin.address = .network(Endpoint(address: .loopbackV4, port: 0))
         configuration.admin.passed = admin.map {
-            PassedAddress(name: $0, endpoints: endpoints($0))
+            PassedAddress(name: $0, endpoints: endpoints($0), unixPaths: paths($0))
         }
         return configuration
     }
@@ -102,6 +115,32 @@ extension [ListenerSocket] {
                 })
         }
         #expect(own.reduce(0) { $0 + $1.count } == inodes.count, "no socket is of two workers")
+    }
+
+    @Test(arguments: [1, 3])
+    func `all workers accept from a Unix socket, beside those of the network`(
+        workers: Int
+    ) throws {
+        let folder = TemporaryFolder()
+        let manager = Manager()
+        try manager.listen("web")
+        try manager.listen("web", at: folder.path + "/a.sock")
+        try manager.listen("web", at: folder.path + "/b.sock")
+        let sockets = ListenerSockets(
+            workers: workers, routes: RouteLabels(), passed: manager.passed)
+        let asked = try manager.configuration(["web"])
+        #expect(asked.listeners[0].hasUnixSocket && asked.listeners[0].isLoopback)
+        let perWorker = try manager.open(sockets, asked)
+        for sockets in perWorker {
+            let all = sockets.passed(as: "web")
+            #expect(
+                all.map(\.path) == [nil, folder.path + "/a.sock", folder.path + "/b.sock"])
+            #expect(all.dropFirst().allSatisfy { $0.endpoint == .unnamed })
+            #expect(all.allSatisfy { $0.isShared == (workers > 1) && $0.descriptor >= 0 })
+        }
+        let again = try manager.open(sockets, asked)
+        #expect(again.joined().filter { $0.passedAs != nil }.allSatisfy { $0.descriptor == -1 })
+        #expect(perWorker[0].filter { $0.path != nil }.map(\.address).count == 2)
     }
 
     @Test func `the administration's socket is the first worker's alone`() throws {

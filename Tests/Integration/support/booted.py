@@ -1,4 +1,7 @@
-"""systemd, booted in namespaces of its own on a copy of this machine's root (`boot`)."""
+"""systemd, booted in namespaces of its own on a copy of a root file system (`boot`).
+
+deploy/package-test uses this, too: nothing is imported here that is not Python's own.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .gateway import BINARY, ROOT
 from .wait import until
 
+ROOT = Path(__file__).resolve().parents[3]
 BOOT = Path(__file__).with_name("boot")
 UNITS = ROOT / "deploy/systemd"
 
@@ -105,23 +108,36 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+def _service() -> str:
+    from .gateway import BINARY
+
+    return SETUP.format(binary=BINARY, units=UNITS)
+
+
 @contextmanager
-def booted(folder: Path) -> Iterator[Machine]:
-    """The system, until it is left. NotBootable if this machine does not allow it."""
-    for needed in ("unshare", "nsenter", "systemctl", "/lib/systemd/systemd", "useradd"):
+def booted(folder: Path, root: Path = Path("/"), setup_text: str | None = None) -> Iterator[Machine]:
+    """The system, until it is left. NotBootable if this machine does not allow it.
+
+    `root` is not changed. The script `setup_text`, which gets the copy as its argument, is run
+    before; by default it makes the copy a machine with the service.
+    """
+    for needed in ("unshare", "nsenter"):
         if shutil.which(needed) is None:
             raise NotBootable(f"there is no {needed}")
+    for program in ("bin/systemctl", "lib/systemd/systemd", "usr/sbin/useradd"):
+        if not (root / program).exists():
+            raise NotBootable(f"there is no /{program}")
     if os.geteuid() != 0:
         raise NotBootable("this needs root")
     shared = folder / "shared"
     shared.mkdir()
     setup = folder / "setup"
-    setup.write_text(SETUP.format(binary=BINARY, units=UNITS))
+    setup.write_text(_service() if setup_text is None else setup_text)
     setup.chmod(0o755)
     log = folder / "boot.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(BOOT), str(shared), str(setup)], stdin=subprocess.DEVNULL, stdout=output,
+            [str(BOOT), str(shared), str(setup), str(root)], stdin=subprocess.DEVNULL, stdout=output,
             stderr=output, start_new_session=True)
     try:
         def init() -> int | None:

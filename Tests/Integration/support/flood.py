@@ -146,7 +146,7 @@ class Flood:
 
 @contextlib.contextmanager
 def flooding(
-    kind: str, gateway: tuple[str, int], connections: int, target: str = "/", seconds: float = 60,
+    kind: str, gateway: tuple[str, int], connections: int, target: str = "/", seconds: float = 600,
     module: str = __name__
 ) -> Iterator[int]:
     """The flood runs while the block does, and for `seconds` at most. `target`

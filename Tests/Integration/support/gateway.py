@@ -118,12 +118,17 @@ class Gateway:
         self.listeners = {}
         until(listening, lambda: f"listening: {sorted(expected)} in the log:\n{self.log()}", 20)
         until(self._is_ready, "/readyz answers 200", 20)
+        until(self._has_looked_for_disk, "the cache's disk tier is open, or is known not to be", 20)
 
     def _is_ready(self) -> bool:
         try:
             return self.admin_get("/readyz").status == 200
         except OSError:
             return False
+
+    def _has_looked_for_disk(self) -> bool:
+        """Until then, what is on disk is a miss, and a large response is not stored."""
+        return b'pinfold_cache_disk_state{state="opening"} 1\n' not in self.admin_get("/metrics").body
 
     # Its output
 
@@ -285,6 +290,8 @@ class Gateway:
         """Stops it, with time to write what it has stored even if others have the disk, and starts it
         again."""
         if self.process is not None and self.process.poll() is None:
+            until(lambda: not self.metrics().get("pinfold_cache_store_queue_operations"),
+                  "what it has stored is on disk, or about to be", 20)
             self.stop(patience=20)
         return self.start()
 

@@ -104,7 +104,10 @@ class Origin:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.listener = listener or socket.create_server(
             (host, 0), family=family, backlog=backlog)
-        self.address: Address = self.listener.getsockname()[:2]
+        # At a Unix socket, its path.
+        self.is_unix = self.listener.family == socket.AF_UNIX
+        name = self.listener.getsockname()
+        self.address: Address = (f"unix:{name}", 0) if self.is_unix else name[:2]
         self.port = self.address[1]
         self.connections: list[OriginConnection] = []
         self.requests: list[Request] = []
@@ -122,7 +125,7 @@ class Origin:
         return f"{host}:{self.port}"
 
     def url(self, path: str = "/") -> str:
-        return f"http://{self.authority}{path}"
+        return self.address[0] if self.is_unix else f"http://{self.authority}{path}"
 
     @property
     def application_bytes(self) -> bytes:
@@ -141,7 +144,8 @@ class Origin:
     def _serve(self, sock: socket.socket) -> None:
         sock.settimeout(60)
         # As servers do: a small answer does not wait for the acknowledgement of what came before.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not self.is_unix:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.tls is not None:
             try:
                 sock = self.tls.wrap_socket(sock, server_side=True)

@@ -3,7 +3,9 @@ the code of the documentation's pages, as they are printed."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +13,11 @@ from pathlib import Path
 from .checkout import PAGES, module_maps
 from .examples import README, blocks
 from .gateway import ROOT
+
+# How the Swift tests were built, and where their modules are: deploy/test says. It runs them
+# meanwhile, and what runs them has locked the folder.
+TEST_BUILD = shlex.split(os.environ.get("PINFOLD_TEST_BUILD", "")) or ["--scratch-path", ".build"]
+BUILT = ROOT / TEST_BUILD[TEST_BUILD.index("--scratch-path") + 1] / "debug"
 
 # What the pages ask, and what stands in for it: arguments of the program.
 SERVICES = {"https://httpbin.org": 2, "https://files.example.com": 3}
@@ -124,10 +131,10 @@ def build() -> Path:
         # The versions of the packages that this one is built with.
         shutil.copy(resolved, folder)
     built = subprocess.run(
-        ["swift", "build", "--package-path", folder, "--scratch-path", ROOT / ".build"],
+        ["swift", "build", "--package-path", folder, *TEST_BUILD, "--ignore-lock"], cwd=ROOT,
         capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
-    return ROOT / ".build/debug"
+    return BUILT
 
 
 def check(program: Path, built: Path) -> str:

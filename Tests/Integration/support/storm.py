@@ -318,8 +318,9 @@ class Storm:
     """Clients in threads of their own, each asking over and over."""
 
     def __init__(self, running: Gateway, objects: Objects, tally: Tally, seed: int,
-                 clients: int = 4, may_break: bool = False):
+                 clients: int = 4, may_break: bool = False, pause: float = 0):
         self.running = running
+        self.pause = pause
         self.tally = tally
         self.stopped = threading.Event()
         self.clients = [Client(running, objects, tally, seed * 100 + index, may_break)
@@ -331,15 +332,19 @@ class Storm:
 
     def _rage(self, client: Client) -> None:
         with contextlib.closing(client):
-            while not self.stopped.is_set():
+            heard = time.monotonic()
+            while not self.stopped.wait(self.pause):
+                silent = time.monotonic() - heard
                 try:
                     client.act()
+                    heard = time.monotonic()
                 except Cut:
-                    continue
+                    heard = time.monotonic()
                 except (OSError, Closed) as error:
                     if not self.running.is_killed:
                         with self.tally.lock:
-                            self.tally.wrong.append(f"no response: {error!r}")
+                            self.tally.wrong.append(
+                                f"no response: {error!r}, asked for after {silent:.1f} s of silence")
                     return
                 except BaseException as error:
                     with self.tally.lock:

@@ -74,7 +74,23 @@ private func listenEverywhere(_ fd: Int32, isDualStack: Bool) throws {
             }
             try #require(bound == 0)
             try #require(listen(fd, 1) == 0)
-            #expect(Sockets.inherited(fd) == .listeningOnUnix)
+            #expect(Sockets.inherited(fd) == .listeningOnUnix(path: folder.path + "/s"))
+        }
+    }
+
+    @Test func `an abstract name begins with an at sign`() throws {
+        try with(AF_UNIX, stream) { fd in
+            let name = "\0pinfold-test-\(getpid())"
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name.utf8) }
+            let size = socklen_t(MemoryLayout<sa_family_t>.size + name.utf8.count)
+            let bound = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(fd, $0, size) }
+            }
+            try #require(bound == 0)
+            try #require(listen(fd, 1) == 0)
+            #expect(Sockets.inherited(fd) == .listeningOnUnix(path: "@pinfold-test-\(getpid())"))
         }
     }
 

@@ -51,6 +51,33 @@ private func listening(
         #expect(waitFor(POLLIN, on: accepted.fd))
     }
 
+    @Test func `a connection that must not wait is made at once, or says why not`() throws {
+        func error(_ path: String) -> Int32? {
+            do throws(Errno) {
+                Descriptors.close(try UnixSockets.connectAtOnce(to: path))
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(error(path) == ENOENT)
+        #expect(error(folder.path + "/" + String(repeating: "a", count: 200)) == ENAMETOOLONG)
+        let (descriptor, _) = try UnixSockets.listen(at: UnixSocketPath(path: path), backlog: 0)
+        // One waits to be accepted, and the queue is full.
+        let first = OwnedDescriptor(try UnixSockets.connectAtOnce(to: path))
+        #expect(fcntl_int(first.fd, F_GETFL, 0) & O_NONBLOCK != 0)
+        #expect(fcntl_int(first.fd, F_GETFD, 0) & FD_CLOEXEC != 0)
+        #expect(error(path) == EAGAIN)
+        guard case .connection(let accepted, _) = Sockets.accept(descriptor) else {
+            Issue.record("not accepted")
+            return
+        }
+        #expect(error(path) == nil)
+        Descriptors.close(accepted)
+        Descriptors.close(descriptor)
+        #expect(error(path) == ECONNREFUSED, "the file is left")
+    }
+
     @Test func `a socket that was left behind is replaced`() throws {
         do { _ = try listening(path) }
         #expect(mode(of: path) != nil, "nobody has removed it")
@@ -115,12 +142,14 @@ private func listening(
 
     @Test func `at the end only the own file is removed`() throws {
         let first = try listening(path)
-        UnixSockets.setMode(0o640, of: path, ifStill: first.identity)
+        UnixSockets.setAccess(
+            of: UnixSocketPath(path: path, mode: 0o640), ifStill: first.identity)
         #expect(mode(of: path) == 0o640)
         // A successor has taken the path.
         unlink(path)
         let successor = try listening(path)
-        UnixSockets.setMode(0o666, of: path, ifStill: first.identity)
+        UnixSockets.setAccess(
+            of: UnixSocketPath(path: path, mode: 0o666), ifStill: first.identity)
         #expect(mode(of: path) == 0o600)
         UnixSockets.remove(path, ifStill: first.identity)
         #expect(mode(of: path) != nil)

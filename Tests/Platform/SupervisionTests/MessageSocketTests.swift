@@ -54,6 +54,23 @@ struct MessageSocketTests {
         #expect(throws: MessageSocket.CallError("sendmsg", EPIPE)) { try other.send([3]) }
     }
 
+    @Test func `are not for an end that is closed, whether it has read all or not`() throws {
+        for hasRead in [true, false] {
+            var (one, other): (MessageSocket?, MessageSocket) = try MessageSocket.pair()
+            try other.send([1])
+            if hasRead { _ = try one?.receive() }
+            one = nil
+            for _ in 0..<2 {
+                do throws(MessageSocket.CallError) {
+                    try other.send([2])
+                    Issue.record("sent")
+                } catch {
+                    #expect(error.isOfClosedEnd)
+                }
+            }
+        }
+    }
+
     @Test func `are of a known process`() throws {
         let (one, other) = try MessageSocket.pair()
         #expect(one.isConnected(to: getpid()))
@@ -100,5 +117,41 @@ struct MessageSocketTests {
                 "/nonexistent", arguments: ["x"], environment: [], descriptor: its.descriptor, as: 3
             )
         }
+    }
+}
+
+@Suite("A secret that another process gets")
+struct SecretPipeTests {
+    private func send(_ secret: [UInt8], _ body: (Int32) -> Void) throws {
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: secret.count, alignment: 1)
+        defer { room.deallocate() }
+        room.copyBytes(from: secret)
+        try SecretPipe.with(UnsafeRawBufferPointer(room), body)
+    }
+
+    private func read(_ descriptor: Int32, room: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: room) { bytes, count in
+            count = SecretPipe.read(descriptor, into: UnsafeMutableRawBufferPointer(bytes))
+        }
+    }
+
+    @Test(arguments: [1, 100, SecretPipe.maximumBytes])
+    func `can be read once`(count: Int) throws {
+        let secret = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+        try send(secret) { pipe in
+            #expect(fcntl_int(pipe, F_GETFD, 0) & FD_CLOEXEC != 0)
+            #expect(read(pipe, room: count) == secret)
+            #expect(read(pipe, room: count) == [])
+        }
+    }
+
+    @Test func `is nothing if there is too little room, or no pipe`() throws {
+        try send([1, 1, 1, 1, 1]) { #expect(read($0, room: 4) == []) }
+        let (one, other) = try MessageSocket.pair()
+        try other.send([1])
+        #expect(read(one.descriptor, room: 4) == [])
+        let file = memfd_create("test", 0)
+        defer { close(file) }
+        #expect(read(file, room: 4) == [])
     }
 }

@@ -151,6 +151,87 @@ struct TicketTests {
         #expect(second.subject == "CN=Client")
     }
 
+    /// Passes keys on as they are passed to a successor.
+    private static func pass(_ keys: TLSTicketKeys, to others: TLSTicketKeys) {
+        keys.withPassedOn { others.takeOver($0) }
+    }
+
+    @Test(arguments: versions)
+    func `a session is resumed with keys that were passed on, and not for longer`(
+        version: Int32
+    ) throws {
+        let clock = TestClock()
+        let (keys, others) = (Self.keys(clock), Self.keys(clock))
+        let first = try Self.visit(Self.context(keys), version: version)
+        clock.advance(Self.period)
+        let second = try Self.visit(Self.context(keys), version: version)
+        let server = try Self.context(others)
+        #expect(try !Self.visit(server, version: version, session: second.session).isResumed)
+        Self.pass(keys, to: others)
+        Self.pass(keys, to: others)
+        for session in [first.session, second.session] {
+            #expect(try Self.visit(server, version: version, session: session).isResumed)
+        }
+        clock.advance(Self.period)
+        #expect(try !Self.visit(server, version: version, session: first.session).isResumed)
+        #expect(try Self.visit(server, version: version, session: second.session).isResumed)
+        // Too late for both.
+        let late = Self.keys(clock)
+        clock.advance(Self.period)
+        Self.pass(keys, to: late)
+        let last = try Self.context(late)
+        #expect(try !Self.visit(last, version: version, session: second.session).isResumed)
+    }
+
+    @Test func `keys that were passed on encrypt what the former process can decrypt`() throws {
+        let clock = TestClock()
+        let (keys, others) = (Self.keys(clock), Self.keys(clock))
+        _ = try Self.visit(Self.context(keys), version: TLS1_3_VERSION)
+        Self.pass(keys, to: others)
+        let session = try Self.visit(Self.context(others), version: TLS1_3_VERSION).session
+        #expect(
+            try Self.visit(Self.context(keys), version: TLS1_3_VERSION, session: session).isResumed)
+    }
+
+    @Test func `what is no key is not taken over`() throws {
+        let clock = TestClock()
+        let keys = Self.keys(clock)
+        let session = try Self.visit(Self.context(keys), version: TLS1_3_VERSION).session
+        clock.advance(-1)
+        let others = Self.keys(clock)
+        let server = try Self.context(others)
+        func resumes() throws -> Bool {
+            try Self.visit(server, version: TLS1_3_VERSION, session: session).isResumed
+        }
+        // From the future, cut off, or too many.
+        Self.pass(keys, to: others)
+        #expect(try !resumes())
+        clock.advance(1)
+        keys.withPassedOn { passedOn in
+            for count in [0, 1, passedOn.count - 1] {
+                others.takeOver(UnsafeRawBufferPointer(rebasing: passedOn[..<count]))
+            }
+            let many = [UInt8](repeating: 0, count: TLSTicketKeys.maximumBytes) + passedOn
+            many.withUnsafeBytes { others.takeOver($0) }
+        }
+        #expect(try !resumes())
+        Self.pass(keys, to: others)
+        #expect(try resumes())
+        Self.pass(Self.keys(clock), to: others)
+        #expect(try resumes())
+    }
+
+    @Test func `no session is resumed once its key is forgotten`() throws {
+        let keys = Self.keys(TestClock())
+        let server = try Self.context(keys)
+        let session = try Self.visit(server, version: TLS1_3_VERSION).session
+        keys.forget()
+        let other = try Self.visit(server, version: TLS1_3_VERSION, session: session)
+        #expect(!other.isResumed)
+        #expect(
+            try Self.visit(server, version: TLS1_3_VERSION, session: other.session).isResumed)
+    }
+
     @Test func `a ticket that was tampered with is a full handshake`() throws {
         let keys = Self.keys(TestClock())
         let stranger = Self.keys(TestClock())

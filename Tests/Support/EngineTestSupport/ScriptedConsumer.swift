@@ -27,6 +27,7 @@ package final class ScriptedConsumer: UpstreamConsumer {
     package var atHead: () -> Void = {}
     package var mayBeRepeated = true
     package var clientNetwork: IPNetwork?
+    package var clientEnds: ClientEnds?
     package var response = ResponseHead()
 
     package private(set) var events: [Event] = []

@@ -1,5 +1,6 @@
 import CLinux
 import EventLoop
+import Foundation
 import HTTPCore
 import Testing
 
@@ -132,9 +133,9 @@ package final class Peer {
     }
 }
 
-/// How many descriptors of any process are connections to a port of this host, or attempts to
-/// connect to it. Descriptors that have been closed are not counted, even if the kernel is still
-/// busy with the connection.
+/// How many sockets of this process are connections to a port of this host, or attempts to connect
+/// to it. Sockets that have been closed are not counted, even if the kernel is still busy with the
+/// connection, nor is another process's connection whose client was given the same port.
 package func openConnections(toPort port: UInt16) -> Int {
     guard let file = fopen("/proc/thread-self/net/tcp", "re") else { return -1 }
     defer { fclose(file) }
@@ -155,7 +156,20 @@ package func openConnections(toPort port: UInt16) -> Int {
             inodes.insert(fields[9])
         }
     }
-    return inodes.count
+    return inodes.intersection(openSockets()).count
+}
+
+/// The inodes of this process's sockets.
+private func openSockets() -> Set<Substring> {
+    var inodes: Set<Substring> = []
+    let folder = "/proc/self/fd"
+    for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
+        let target = try? FileManager.default.destinationOfSymbolicLink(
+            atPath: folder + "/" + name)
+        guard let target, target.hasPrefix("socket:["), target.hasSuffix("]") else { continue }
+        inodes.insert(target.dropFirst("socket:[".count).dropLast())
+    }
+    return inodes
 }
 
 /// Everything that can be read from a descriptor now.

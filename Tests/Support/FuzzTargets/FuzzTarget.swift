@@ -44,6 +44,9 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case requestMessage = "request-message"
     case responseMessage = "response-message"
     case frames = "http2-frames"
+    case proxyHeader = "proxy-header"
+    case socks
+    case opening
 
     /// Passes the bytes to the parser.
     ///
@@ -89,6 +92,9 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .requestMessage: try checkRequestMessage(bytes)
         case .responseMessage: try checkResponseMessage(bytes)
         case .frames: try checkFrames(bytes)
+        case .proxyHeader: try checkProxyHeader(bytes)
+        case .socks: try checkSOCKS(bytes)
+        case .opening: try checkOpening(bytes)
         }
     }
 }

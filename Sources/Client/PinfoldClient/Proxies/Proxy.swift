@@ -1,11 +1,13 @@
 import HTTPCore
+import ProxyProtocols
 
-/// An HTTP proxy: its address, how to connect to it, and credentials for it.
+/// A proxy: its address, how to connect to it, and credentials for it.
 ///
-/// Requests for `http` URLs are forwarded by the proxy (RFC 9112 section 3.2.2). For `https` URLs,
-/// the proxy is asked for a tunnel (RFC 9110 section 9.3.6), in which the server is evaluated by
-/// the session's ``SecurityPolicy`` as without a proxy. Only the proxy's name is resolved, not
-/// those of the servers.
+/// Requests for `http` URLs are forwarded by an HTTP proxy (RFC 9112 section 3.2.2). For `https`
+/// URLs, it is asked for a tunnel (RFC 9110 section 9.3.6), in which the server is evaluated by
+/// the session's ``SecurityPolicy`` as without a proxy. A SOCKS5 proxy (RFC 1928) connects to the
+/// server for both. Only the proxy's name is resolved, not those of the servers, except with
+/// ``Scheme/socks5``.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible {
     /// How to connect to the proxy.
     public enum Scheme: String, Sendable, Hashable, CaseIterable {
@@ -14,9 +16,22 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         /// By TLS. The proxy's certificate must be valid under the session's trust anchors and
         /// match its name. Pins are not applied to it.
         case https
+        /// By SOCKS5, in clear text. The names of servers are resolved here.
+        case socks5
+        /// By SOCKS5, in clear text. The proxy resolves the names of servers.
+        case socks5h
 
         /// The port if the URL does not name one.
-        public var defaultPort: UInt16 { self == .http ? 80 : 443 }
+        public var defaultPort: UInt16 {
+            switch self {
+            case .http: 80
+            case .https: 443
+            case .socks5, .socks5h: 1080
+            }
+        }
+
+        /// Whether it is an HTTP proxy.
+        var isHTTP: Bool { self == .http || self == .https }
     }
 
     /// How to connect to the proxy.
@@ -29,15 +44,18 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
     public let user: String?
     /// The password in clear text.
     public let password: String?
-    /// The value of Proxy-Authorization.
+    /// The value of Proxy-Authorization, for an HTTP proxy.
     let authorization: String?
+    /// The user name and password in the form that SOCKS5 sends.
+    let socksCredentials: SOCKS5ClientHandshake.Credentials?
 
     /// Creates a proxy.
     ///
     /// - Parameters:
     ///   - host: A host name, or an IP address with or without brackets.
     ///   - user: The user name, without a colon. It is sent together with the password in each
-    ///     request to the proxy, by the Basic scheme (RFC 7617).
+    ///     request to the proxy, by the Basic scheme (RFC 7617), or to a SOCKS5 proxy that asks for
+    ///     them (RFC 1929).
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy``.
     public init(
         scheme: Scheme = .http, host: String, port: UInt16, user: String? = nil,
@@ -52,10 +70,19 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         self.port = port
         self.user = user
         self.password = user == nil ? nil : password ?? ""
-        guard let user else {
+        guard let user, scheme.isHTTP else {
             authorization = nil
+            socksCredentials = user.flatMap {
+                SOCKS5ClientHandshake.Credentials(
+                    user: Array($0.utf8), password: Array((password ?? "").utf8))
+            }
+            if user != nil, socksCredentials == nil {
+                throw Self.invalid(
+                    "its user name or password: expected 1 to 255 bytes of each (RFC 1929)")
+            }
             return
         }
+        socksCredentials = nil
         do throws(AuthenticationError) {
             authorization = try UserCredentials(user: user, password: password ?? "").basic()
         } catch {
@@ -88,7 +115,8 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         if let mark = rest.firstRange(of: "://") {
             guard let named = Scheme(rawValue: rest[..<mark.lowerBound].lowercasedASCII) else {
                 throw Self.invalid(
-                    "its scheme is not supported: expected http:// or https://")
+                    "its scheme is not supported: expected http://, https://, socks5:// or "
+                        + "socks5h://")
             }
             scheme = named
             rest = rest[mark.upperBound...]

@@ -31,10 +31,11 @@ public struct ProxyConfiguration: Sendable, Hashable {
     /// |---|---|---|
     /// | `proxy.example`, `http://proxy.example` | 80 | 1080 |
     /// | `https://proxy.example` | 443 | 443 |
+    /// | `socks5://proxy.example`, `socks5h://proxy.example` | 1080 | 1080 |
     ///
     /// `HTTP_PROXY` is ignored, because in a CGI program a client can set it by a `Proxy` field. An
     /// empty variable counts as not set. If a variable names a proxy that cannot be used, such as a
-    /// SOCKS proxy, the requests to which it applies fail (``ClientError/Reason/invalidProxy``):
+    /// SOCKS4 proxy, the requests to which it applies fail (``ClientError/Reason/invalidProxy``):
     /// they do not bypass the proxy.
     public static let environment = ProxyConfiguration(source: .environment)
 
@@ -208,6 +209,12 @@ extension Proxy {
     func upstream(
         _ authentication: TaskAuthentication?, _ store: CredentialStore
     ) -> UpstreamProxy {
+        let engineScheme = UpstreamProxy.Scheme(rawValue: scheme.rawValue) ?? .http
+        if !scheme.isHTTP {
+            return UpstreamProxy(
+                host: host, port: port, scheme: engineScheme,
+                identity: "\(user ?? ""):\(password ?? "")", socksCredentials: socksCredentials)
+        }
         let (source, given) = (challengeSource, authorization)
         var identity = given ?? ""
         let value: UpstreamProxy.Authorization
@@ -221,7 +228,7 @@ extension Proxy {
             value = { (try? store.authorization(for: source.request($0, $1)))??.value }
         }
         return UpstreamProxy(
-            host: host, port: port, isSecure: scheme == .https, identity: identity,
+            host: host, port: port, scheme: engineScheme, identity: identity,
             authorization: value)
     }
 }
@@ -243,8 +250,10 @@ extension ClientError.Reason {
         switch fault {
         case .timeout, .unreachable(.connectTimeout): self = .timedOut
         case .refused(let answer) where answer.status == 407: self = .proxyAuthenticationRequired
+        case .socks(.authenticationRequired), .socks(.authenticationFailed):
+            self = .proxyAuthenticationRequired
         case .unreachable, .tlsFailed, .refused, .closed, .badAnswer, .tooManyInterim,
-            .spokeUnasked:
+            .spokeUnasked, .socks, .loop, .ownAddress, .nameUnchecked:
             self = .proxyFailed
         }
     }

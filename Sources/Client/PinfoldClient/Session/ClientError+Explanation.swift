@@ -13,7 +13,8 @@ extension ClientError {
         case .proxy(.unreachable(let inner)):
             "\(meaning(of: fault.reason)): \(explanation(of: inner))"
         // These describe what the exchange has met, in terms of HTTP and of the system.
-        case .request, .fields, .response, .connectFailed, .upstreamReset, .proxy,
+        case .request, .fields, .response, .connectFailed, .unixSocketFailed, .upstreamReset,
+            .proxy,
             .upstreamMalformed, .upstreamStreamReset, .upstreamHTTP2:
             fault.explanation
         case .upstreamUnanswered(let error):
@@ -40,6 +41,9 @@ extension ClientError {
         case .server(.eventStreamTimeout):
             "the server sent nothing on its event stream for too long"
         case .server(.upstreamHTTP2NotSpoken): "the server does not speak HTTP/2"
+        // These concern gateways as well.
+        case .server(.noServer): "no server can be asked"
+        case .proxy(.nameUnchecked): "the addresses of the server's name cannot be checked"
         case .trust: "the server is not trusted"
         case .tls(.clientCertificateRequired):
             "the server requires a client certificate, and the session has none for its host"

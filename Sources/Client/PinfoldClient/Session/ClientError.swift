@@ -245,7 +245,7 @@ extension ClientError.Reason {
             .authentication, .tunnel, .tunnelHello:
             self = .invalidRequest
         case .nameNotResolved: self = .nameNotResolved
-        case .connectFailed, .destinationRefused: self = .cannotConnect
+        case .connectFailed, .unixSocketFailed, .destinationRefused: self = .cannotConnect
         case .tlsFailed(.truncated), .tlsFailed(.transport), .tlsFailed(.unanswered):
             self = .connectionLost
         case .tlsFailed(.certificateRequired): self = .clientCertificateRequired
@@ -265,7 +265,8 @@ extension ClientError.Reason {
         switch reason {
         case .clearTextRefused, .pinnedPortRefused: self = .clearTextRefused
         case .destinationRefused, .ownListenerRefused: self = .cannotConnect
-        case .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute,
+        case .notAProxyRequest, .requestForProxy, .misdirected, .loopDetected,
+            .connectOnReverseRoute,
             .protocolSwitchRefused, .clientNotAllowed, .clientSubjectNotAllowed,
             .connectPortRefused, .hostNotListed, .deniedByRule, .rateLimited, .deniedByDefault,
             .quotaExceeded, .ambiguousPath, .tunnelRefused, .interceptionImpossible:
@@ -289,7 +290,9 @@ extension ClientError.Reason {
 
     private init(_ reason: ServerReason) {
         switch reason {
-        case .connectionRefused, .destinationUnreachable, .connectFailed: self = .cannotConnect
+        case .noServer, .connectionRefused, .destinationUnreachable, .connectFailed,
+            .socketMissing, .socketNotPermitted:
+            self = .cannotConnect
         case .connectTimeout, .firstByteTimeout, .upstreamBodyTimeout, .upstreamSendTimeout,
             .eventStreamTimeout:
             self = .timedOut

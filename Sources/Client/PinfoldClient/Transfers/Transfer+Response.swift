@@ -18,7 +18,7 @@ struct PendingResponse {
 // The client's side of the exchange.
 extension Transfer: DownstreamStream {
     package var account: ClientAccount? { nil }
-    package var localAddress: IPAddress? { nil }
+    package var localEndpoint: Endpoint? { nil }
     package var sentBytes: (total: UInt64, content: UInt64) {
         (UInt64(times.receivedBytes), UInt64(times.receivedBytes))
     }

@@ -43,6 +43,7 @@ enum StatusText {
         var lines = [first(value)] + configuration(value["configuration"] ?? .null)
         if let reload = value["lastReload"] { lines += self.reload(reload) }
         for listener in value.list("listeners") { lines.append(self.listener(listener)) }
+        for server in value.list("servers") { lines.append(self.server(server)) }
         if let load = value["load"] { lines.append(row("in progress", self.load(load))) }
         for tier in ["memory", "disk"] {
             if let value = value["cache"]?[tier] { lines.append(self.tier(tier, value)) }
@@ -91,6 +92,16 @@ enum StatusText {
             "\(word(value, "name")) (\(word(value, "kind"))) on \(word(value, "address"))"
                 + (isSecure ? " with TLS" : "")
                 + (accepts ? "" : ": accepts no connections"))
+    }
+
+    private static func server(_ value: DocumentValue) -> String {
+        let state = word(value, "state")
+        let cause = value["cause"]?.text.map { ": \($0)" } ?? ""
+        return row(
+            "server",
+            "\(word(value, "url")) of \(word(value, "listener")) is \(state)"
+                + (value["backup"] == .boolean(true) ? ", a backup" : "")
+                + ", \(count(number(value, "requests"), "request", "requests"))" + cause)
     }
 
     private static func load(_ value: DocumentValue) -> String {

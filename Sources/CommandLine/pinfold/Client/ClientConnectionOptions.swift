@@ -67,8 +67,8 @@ struct ClientConnectionOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Use this proxy (http or https) instead of http_proxy, https_proxy, all_proxy and "
-                + "no_proxy; '' for no proxy.",
+            "Use this proxy (http, https, socks5 or socks5h) instead of http_proxy, https_proxy, "
+                + "all_proxy and no_proxy; '' for no proxy.",
             valueName: "url"))
     var proxy: String?
 

@@ -55,10 +55,22 @@ public struct ReverseTraits: OptionSet, Sendable, Hashable {
     }
 }
 
+extension CacheRoute {
+    /// The prefix for what is obtained in clear text by other ways than those of its host: whoever
+    /// forwards it there may answer as it likes, and must not answer those who ask another way.
+    /// - Parameter ways: a number for these ways; `nil` for those of the host.
+    public func prefix(by ways: UInt64?) -> String {
+        guard let ways else { return prefix }
+        let name = "ways" + String(ways, radix: 16)
+        return prefix.isEmpty ? name + ":" : name + "-" + prefix
+    }
+}
+
 extension CacheKey {
     /// The key of the same URI for another route.
-    public func along(_ route: CacheRoute) -> CacheKey {
-        CacheKey(bytes: Array(route.prefix.utf8) + bytes[uriStart...])
+    /// - Parameter ways: by which ways; see ``CacheRoute/prefix(by:)``.
+    public func along(_ route: CacheRoute, by ways: UInt64? = nil) -> CacheKey {
+        CacheKey(bytes: Array(route.prefix(by: ways).utf8) + bytes[uriStart...])
     }
 
     /// Where the URI begins in the bytes.

@@ -36,6 +36,13 @@ extension HTTP2Connection {
         return .warned
     }
 
+    /// What ``receive(_:now:)`` would report of the connection as a whole, for a caller that reads
+    /// no more: a warning, or the error that ends it.
+    public mutating func takeUnreported() -> Event? {
+        pending.remove(.streamFailed)
+        return pending.isEmpty ? nil : takePending()
+    }
+
     private mutating func receivePreface(_ bytes: RawSpan) -> Received {
         let expected = UnsafeRawBufferPointer(
             start: HTTP2Connection.preface.utf8Start,

@@ -84,6 +84,15 @@ public struct AddressText: Sendable {
     }
 }
 
+extension IPAddress {
+    /// In place of the address of a client of a Unix socket.
+    static let unixText: AddressText = {
+        var text = AddressText()
+        for byte in IPNetwork.unixWord.utf8 { text.append(byte) }
+        return text
+    }()
+}
+
 extension IPAddress: CustomStringConvertible {
     /// The canonical text (RFC 5952), stored inline, without a `String`.
     public var text: AddressText {

@@ -40,16 +40,64 @@ public struct UnixSocketPath: Hashable, Sendable {
     public var path: String
     /// Its permissions: who may write to it may connect.
     public var mode: UInt32
+    /// To whom it is given; `nil` for the user and the group of the process.
+    public var owner: Owner?
+
+    /// A user and perhaps a group, by their numbers.
+    public struct Owner: Hashable, Sendable {
+        /// As it is written: `user` or `user:group`.
+        public var text: String
+        public var user: UInt32
+        /// `nil` if it keeps its group.
+        public var group: UInt32?
+
+        /// An owner whose names have been looked up.
+        public init(text: String, user: UInt32, group: UInt32?) {
+            self.text = text
+            self.user = user
+            self.group = group
+        }
+    }
 
     /// A path with permissions.
-    public init(path: String, mode: UInt32 = defaultMode) {
+    public init(path: String, mode: UInt32 = defaultMode, owner: Owner? = nil) {
         self.path = path
         self.mode = mode
+        self.owner = owner
     }
 }
 
 extension Endpoint {
     /// In place of the address of a client that has none, as those of a Unix socket: it belongs to
-    /// no network, and is never a client's.
-    public static let unnamed = Endpoint(address: .v4(0), port: 0)
+    /// no network but ``IPNetwork/unixClients``, and is never another client's.
+    public static let unnamed = Endpoint(address: .unnamed, port: 0)
+
+    /// The text of a client: `192.0.2.1:80`, or `unix` without an address.
+    public var clientText: AddressText { address == .unnamed ? IPAddress.unixText : text }
+}
+
+extension IPAddress {
+    /// See ``Endpoint/unnamed``.
+    public static let unnamed = IPAddress.v4(0)
+
+    /// The text of a client: its address, or `unix` without one.
+    public var clientText: AddressText { self == .unnamed ? Self.unixText : text }
+}
+
+extension IPNetwork {
+    /// In lists of clients, the word for those of Unix sockets.
+    public static let unixWord = "unix"
+    /// The clients of Unix sockets, which are counted as one.
+    public static let unixClients = IPNetwork(IPAddress.unnamed)
+
+    /// Whether a client is in the network. One without an address is in ``unixClients`` only,
+    /// however large another network is.
+    public func contains(client: IPAddress) -> Bool {
+        contains(client) && (client != .unnamed || self == .unixClients)
+    }
+
+    /// The network in lists of clients and in logs.
+    public var clientDescription: String {
+        self == .unixClients ? Self.unixWord : description
+    }
 }

@@ -82,6 +82,12 @@ public struct FieldSection: Sendable, RandomAccessCollection {
     /// it had the field.
     public mutating func countAsPresent(_ id: FieldID) { present.formUnion(FieldIDSet(id)) }
 
+    /// Has a name count as one that does not occur: none of its lines is forwarded.
+    mutating func countAsAbsent(_ id: FieldID) {
+        present.remove(id)
+        repeated.remove(id)
+    }
+
     /// Empties the section and keeps its storage.
     public mutating func removeAll() {
         storage.removeAll(keepingCapacity: true)

@@ -51,6 +51,9 @@ package struct AccessRule: Sendable, Equatable {
     package var rate: RateLimits?
     /// How tunnels that it allows are handled.
     package var tunnels = TunnelSettings.none
+    /// The ways of the requests that it allows, in the order in which they are tried; empty for
+    /// those of their host.
+    package var parents: [WayName] = []
 
     package init() {}
 
@@ -71,7 +74,7 @@ package struct AccessRule: Sendable, Equatable {
         return !other.clients.isEmpty
             && other.clients.allSatisfy { inner in
                 clients.contains {
-                    $0.contains(inner.address) && $0.prefixLength <= inner.prefixLength
+                    $0.contains(client: inner.address) && $0.prefixLength <= inner.prefixLength
                 }
             }
     }

@@ -12,6 +12,8 @@ package final class AccessRules: Sendable {
     package let allowsByDefault: Bool
     /// Whether any of them says how tunnels are handled.
     package let decideOnTunnels: Bool
+    /// Whether any of them names ways.
+    package let decideOnWays: Bool
     /// The index of each rule's host patterns; `nil` if it applies to all hosts.
     private let hosts: [HostIndex?]
     private let methods: [MethodSet?]
@@ -30,6 +32,7 @@ package final class AccessRules: Sendable {
         names = rules.map { Array($0.name.utf8) }
         self.allowsByDefault = allowsByDefault
         decideOnTunnels = rules.contains { $0.tunnels != .none }
+        decideOnWays = rules.contains { !$0.parents.isEmpty }
         hosts = rules.map { rule in
             rule.hosts.isEmpty || rule.hosts.contains(.everything)
                 ? nil : HostIndex(patterns: [rule.hosts])
@@ -210,6 +213,21 @@ package final class AccessRules: Sendable {
         return allowsByDefault
     }
 
+    /// The first rule that allows an intercepted tunnel, or some of the requests in it; `nil` if
+    /// none does.
+    package func firstToAllowSome(
+        _ subject: Subject, _ candidates: [Int], minuteOfWeek: () -> Int
+    ) -> Int? {
+        for index in candidates where matches(index, subject, minuteOfWeek) {
+            switch rules[index].action {
+            case .report: continue
+            case .allow: return index
+            case .deny: guard isAboutRequests(index) else { return nil }
+            }
+        }
+        return nil
+    }
+
     private func judge(
         _ subject: Subject, _ candidates: [Int], _ methodName: Span<UInt8>, _ scope: Scope,
         _ path: Span<UInt8>, _ minuteOfWeek: () -> Int
@@ -258,7 +276,7 @@ package final class AccessRules: Sendable {
     }
 
     private func isFrom(_ client: IPAddress, _ rule: AccessRule) -> Bool {
-        for network in rule.clients where network.contains(client) { return true }
+        for network in rule.clients where network.contains(client: client) { return true }
         if case .allow = rule.action { return false }
         return client.embedsV4 { address in
             rule.clients.contains { $0.contains(address) }

@@ -18,7 +18,8 @@ extension Exchange {
     /// password check, after which it is routed.
     @inline(never)
     func provesWhoAsks(at ingress: Ingress) -> Bool {
-        let isProxy = ingress.role == .forward
+        if let identity = ingress.identity { return isStill(identity) }
+        let isProxy = ingress.role == .forward || ingress.role == .proof
         // No proxy request, and refused as such.
         if isProxy, request.form == .origin { return true }
         caller.isAsked(by: isProxy ? .proxy : .origin)
@@ -50,6 +51,13 @@ extension Exchange {
             wait(for: check)
             return false
         }
+    }
+
+    /// Whether who proved to be this when the connection began could still do so.
+    private func isStill(_ identity: Identity) -> Bool {
+        if environment.policy.confirms(identity, at: environment.wallSeconds) { return true }
+        endTunnel()
+        return false
     }
 
     /// What the value of the field proves.

@@ -158,7 +158,7 @@ extension Environment {
             "reason": "\(fault.reason.token)",
             "detail": "\(fault.explanation)",
         ]
-        if let peer = exchange.peer { metadata["client"] = "\(peer)" }
+        if let peer = exchange.peer { metadata["client"] = "\(String(peer.clientText))" }
         metadata["entry"] = "\(shared.labels.name(host: exchange.report.hostLabel))"
         if let ingress = exchange.ingress { metadata["listener"] = "\(ingress.name)" }
         if let server = exchange.serverText { metadata["host"] = "\(server)" }

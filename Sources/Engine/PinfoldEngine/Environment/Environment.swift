@@ -57,6 +57,8 @@ package final class Environment {
     /// Whether nothing new is begun and connections are not kept.
     package var isDraining = false
     private var freeExchanges: [Exchange] = []
+    /// Asks parents whether they answer; `nil` if there are none.
+    private var parentMonitor: ParentMonitor?
     private var relays: [ObjectIdentifier: Relay] = [:]
     private var receiver: MailboxReceiver<EngineMessage>?
     private var willWakeReaders = false
@@ -102,6 +104,19 @@ package final class Environment {
         let receiver = MailboxReceiver(mailbox) { [unowned self] in handle($0) }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
         self.receiver = receiver
+        monitorParents()
+    }
+
+    /// Begins or ends to ask parents whether they answer.
+    private func monitorParents() {
+        guard policy.parents.isEmpty else {
+            guard parentMonitor == nil, receiver != nil else { return }
+            let monitor = ParentMonitor(environment: self)
+            parentMonitor = monitor
+            return monitor.start()
+        }
+        parentMonitor?.close()
+        parentMonitor = nil
     }
 
     /// The pool, or `nil` if streams come from elsewhere.
@@ -110,9 +125,9 @@ package final class Environment {
     private func handle(_ message: EngineMessage) {
         switch message {
         case .resolved(let token, let result):
-            (loop.handler(for: token) as? ConnectOperation)?.resolved(result)
+            (loop.handler(for: token) as? any LookupConsumer)?.resolved(result)
         case .resolvedLater(let token, let answer):
-            (loop.handler(for: token) as? ConnectOperation)?.arrived(answer)
+            (loop.handler(for: token) as? any LookupConsumer)?.arrived(answer)
         case .passwordChecked(let token, let outcome):
             (loop.handler(for: token) as? Exchange)?.passwordChecked(outcome)
         case .siteAnswered(let token, let response):
@@ -234,6 +249,12 @@ package final class Environment {
         hadActivity = true
     }
 
+    /// An exchange of a client has ended that is a part of the next one, and not reported.
+    func exchangeGoesOn() {
+        metrics.adjust(.exchangesInFlight, by: -1)
+        activity.end()
+    }
+
     /// Whether exchanges began or ended since the last call.
     package func takeActivity() -> Bool {
         defer { hadActivity = false }
@@ -254,7 +275,12 @@ package final class Environment {
         debugs = shared.logger.logLevel <= .debug
         traces = shared.logger.logLevel <= .trace
         if goesOn {
-            origins.adopt(policy)
+            for removed in origins.adopt(policy) {
+                pool?.retire(removed)
+                if let sibling = removed.http2.sibling { pool?.retire(sibling) }
+                pool?.endSearches(for: removed)
+            }
+            if !hasSameRules { pool?.rulesChanged() }
         } else {
             for origin in origins.removeAll() { pool?.retire(origin) }
         }
@@ -262,6 +288,7 @@ package final class Environment {
             for relay in Array(relays.values) { relay.endIfSuperseded(by: policy) }
         }
         pool?.limitsChanged(origins.all)
+        monitorParents()
     }
 
     /// The process is to end: tunnels that stay idle end sooner.
@@ -292,6 +319,8 @@ package final class Environment {
         flights = FlightTable()
         unfinished.removeAll { _, _ in true }
         pool?.close()
+        parentMonitor?.close()
+        parentMonitor = nil
         // The loop may continue to run, and others may still write to the mailbox.
         if let receiver { loop.remove(receiver, keepingOpen: receiver.descriptor) }
         receiver = nil

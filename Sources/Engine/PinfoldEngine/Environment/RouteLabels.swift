@@ -23,7 +23,44 @@ package final class RouteLabels: Sendable {
     private let ratedRules = Locked<Set<String>>([])
     private let groups = Locked(CounterTable<GroupEvent>())
 
+    private let parents = Locked(CounterTable<ParentEvent>())
+    private let parentFailures = Locked(CounterTable<ParentFailureReason>())
+    /// What is known about the parents in force, by name.
+    private let standings = Locked<[String: ParentStanding]>([:])
+
     package init() {}
+
+    /// What is known about parents: another proxy under the same name begins anew. The
+    /// configuration need not come into force.
+    /// - Parameter now: of the monotonic clock, in milliseconds.
+    func standings(_ configured: [ParentConfiguration], at now: Int64) -> [ParentStanding] {
+        guard !configured.isEmpty else { return [] }
+        let names = configured.map(\.name)
+        let counts = parents.withLock { $0.counts(for: names) }
+        let failures = parentFailures.withLock { $0.counts(for: names) }
+        let standings = standings.withLock { $0 }
+        return configured.enumerated().map { index, parent in
+            if let known = standings[parent.name], known.parent == parent { return known }
+            return ParentStanding(parent, counts[index], failures[index], at: now)
+        }
+    }
+
+    /// The parents in force with their counts, in alphabetical order.
+    package var countedParents:
+        [(
+            name: String, isDown: Bool, counts: EventCounts<ParentEvent>,
+            failures: EventCounts<ParentFailureReason>
+        )]
+    {
+        let failures = Dictionary(
+            parentFailures.withLock { $0.inForce }.map { ($0.name, $0.counts) },
+            uniquingKeysWith: { first, _ in first })
+        let standings = standings.withLock { $0 }
+        return parents.withLock { $0.inForce }.compactMap { name, counts in
+            guard let failures = failures[name] else { return nil }
+            return (name, standings[name]?.isDown ?? false, counts, failures)
+        }
+    }
 
     /// The counts of a pinset's pins, by the index in evaluations (`PinMatches`): the pins with
     /// their own counts, followed by those of all others. A pin keeps its counts over reloads,
@@ -79,13 +116,27 @@ package final class RouteLabels: Sendable {
         pinsets.withLock { $0.indexes(for: names) }
     }
 
-    /// A configuration has come into force: only its names and pins have series.
-    package func activate(_ configuration: ConfigurationSnapshot) {
+    /// A policy has come into force: only its names and pins have series, and only its parents a
+    /// state.
+    package func activate(_ policy: PolicySnapshot) {
+        activate(policy.configuration)
+        let inForce = policy.parents.compactMap(\.standing)
+        standings.withLock {
+            $0 = Dictionary(
+                inForce.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        }
+    }
+
+    /// The same for the names alone.
+    func activate(_ configuration: ConfigurationSnapshot) {
         hosts.withLock { $0.activate(configuration.hosts.entries.map(\.label)) }
         listeners.withLock { $0.activate(configuration.listeners.map(\.name)) }
         pinsets.withLock { $0.activate(configuration.pinsets.map(\.pinset.name)) }
         rules.withLock { $0.activate(configuration.access.rules.map(\.name)) }
         groups.withLock { $0.activate(GroupCounters.names(for: configuration)) }
+        let parentNames = configuration.parents.map(\.name)
+        parents.withLock { $0.activate(parentNames) }
+        parentFailures.withLock { $0.activate(parentNames) }
         let rated = configuration.access.rules.filter { $0.rate != nil }.map(\.name)
         ratedRules.withLock { $0 = Set(rated) }
         let distinguished = Dictionary(

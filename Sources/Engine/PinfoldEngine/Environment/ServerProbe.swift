@@ -1,8 +1,10 @@
 import Clocks
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldResolver
 import PinfoldTLS
+import ProxyProtocols
 import Trust
 
 /// Why a server's certificates could not be obtained.
@@ -76,7 +78,7 @@ package struct ServerProbe {
     /// - Parameters:
     ///   - roots: the anchors by which it is judged; no pins are.
     ///   - milliseconds: the time limit for everything.
-    package init(roots: TrustRoots, milliseconds: Int64) throws(ServerProbeError) {
+    package init(roots: PinfoldTLS.TrustRoots, milliseconds: Int64) throws(ServerProbeError) {
         var settings = TLSClientSettings()
         settings.keepsPresented = true
         do throws(TLSContextError) {
@@ -99,8 +101,13 @@ package struct ServerProbe {
     /// - Parameters:
     ///   - host: a name in lower case, or an address without brackets.
     ///   - addresses: the addresses to connect to; `nil` for those that the name has.
+    ///   - policy: the policy whose ways lead to it; `nil` for a direct connection.
+    ///   - rule: the ways that a rule names; empty for those of the host.
+    ///   - header: the form of the PROXY header that it gets, of a connection of the gateway's own.
     package func look(
-        at host: String, port: UInt16, addresses: [IPAddress]? = nil
+        at host: String, port: UInt16, addresses: [IPAddress]? = nil,
+        under policy: PolicySnapshot? = nil, by rule: [WayName] = [],
+        telling header: UpstreamProxyProtocol = .none
     ) throws(ServerProbeError) -> ServerPresentation {
         let peer = BoundAuthority(host: host, port: port)
         let resolver: Resolver
@@ -115,7 +122,10 @@ package struct ServerProbe {
             environment.closeConnections()
             environment.close()
         }
-        switch find(peer, addresses, in: environment) {
+        let ways = policy.flatMap { policy in
+            policy.ways(to: peer, by: rule).map { ($0, policy) }
+        }
+        switch find(peer, addresses, by: ways, telling: header, in: environment) {
         case nil: throw .timeout(peer)
         case .failed(let failure): throw ServerProbeError(failure, peer)
         case .trusted(let tls, let endpoint):
@@ -150,14 +160,16 @@ package struct ServerProbe {
 
     /// Runs the environment's loop until something has been found out, or the time is over.
     private func find(
-        _ peer: BoundAuthority, _ addresses: [IPAddress]?, in environment: Environment
+        _ peer: BoundAuthority, _ addresses: [IPAddress]?,
+        by ways: (list: WayList, policy: PolicySnapshot)?, telling header: UpstreamProxyProtocol,
+        in environment: Environment
     ) -> HandshakeProbe.Finding? {
         var finding: HandshakeProbe.Finding?
         let probe = HandshakeProbe(
             environment: environment,
             subject: HandshakeProbe.Subject(
                 authority: peer, addresses: addresses, context: context,
-                stepMilliseconds: milliseconds)
+                header: ProxyHeader.Version(header), ways: ways, stepMilliseconds: milliseconds)
         ) { finding = $0 }
         let end = Clock.monotonicMilliseconds() + milliseconds
         probe.start()

@@ -20,6 +20,8 @@ package final class SharedEnvironment: Sendable {
     /// The addresses that the process listens on; changed by a reload, read once per connection to
     /// a server.
     package let ownListeners = Locked(OwnListeners())
+    /// The connections that the process has begun lately, while there are transparent listeners.
+    package let ownConnections = OwnConnections()
     /// Responses that are received for the cache only.
     let fillings = FillingLimits()
     /// When servers that a report-only pinset would have refused were logged.

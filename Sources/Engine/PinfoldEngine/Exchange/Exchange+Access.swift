@@ -18,6 +18,7 @@ extension Exchange {
             reply(with: refusal, closing: false)
             return false
         }
+        let origin = rules.haveWays ? goes(by: judgement, of: rules, to: origin) : origin
         return !rules.haveRates || isWithinRates(rules, judgement, before: .request(origin))
     }
 
@@ -70,7 +71,7 @@ extension Exchange {
         let judgement = withRequestHead { bytes in
             rules.judge(
                 subject, methodName: bytes.extracting(request.methodRange.indices), scope: scope,
-                path: bytes.extracting(request.pathIndices(in: bytes)),
+                path: bytes.extracting(request.path.withoutQuery(in: bytes)),
                 minuteOfWeek: { Clock.localMinuteOfWeek(at: now) })
         }
         if judgement.rule != nil || !judgement.reported.isEmpty {
@@ -90,13 +91,22 @@ extension Exchange {
             method: request.method)
     }
 
-    /// The request as rules see it, to be judged again after a reload.
+    /// The request as rules see it, which is as the client has sent it, to be judged again after a
+    /// reload.
     func accessRequest(scope: AccessRules.Scope) -> AccessRequest? {
-        guard let subject = accessSubject else { return nil }
+        guard var subject = accessSubject else { return nil }
+        if let head = clientHead {
+            subject.method = head.knownMethod
+            let bytes = head.bytes.span
+            return AccessRequest(
+                subject: subject, methodName: bytes.copy(of: head.method.indices), scope: scope,
+                path: bytes.copy(of: head.path.withoutQuery(in: bytes)),
+                at: environment.wallSeconds)
+        }
         return withRequestHead { bytes in
             AccessRequest(
                 subject: subject, methodName: bytes.copy(of: request.methodRange.indices),
-                scope: scope, path: bytes.copy(of: request.pathIndices(in: bytes)),
+                scope: scope, path: bytes.copy(of: request.path.withoutQuery(in: bytes)),
                 at: environment.wallSeconds)
         }
     }
@@ -109,7 +119,7 @@ extension Exchange {
             case .host: serverText ?? ""
             case .url: urlText
             case .rule: denial.rule
-            case .client: peer.map { "\($0.address)" } ?? ""
+            case .client: peer.map { String($0.address.clientText) } ?? ""
             case .id: idText
             }
         }
@@ -124,10 +134,10 @@ extension Exchange {
     }
 }
 
-extension RequestHead {
-    /// The range of the path, without the query.
-    fileprivate func pathIndices(in bytes: Span<UInt8>) -> Range<Int> {
-        let range = path.indices
+extension ByteRange {
+    /// Of a path with a query, the range of the path.
+    fileprivate func withoutQuery(in bytes: Span<UInt8>) -> Range<Int> {
+        let range = indices
         var end = range.lowerBound
         while end < range.upperBound, bytes[end] != UInt8(ascii: "?") { end += 1 }
         return range.lowerBound..<end

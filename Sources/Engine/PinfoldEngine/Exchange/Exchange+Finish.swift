@@ -8,6 +8,7 @@ extension Exchange {
     /// Releases everything that the exchange holds, reports it, and leaves its stream. It must not
     /// be used afterwards: the object may already be in use for another exchange.
     func end(cut: Bool, clientIsGone: Bool = false) {
+        if balanced != nil { leaveServer() }
         abandonStore()
         if storing.filling != nil { endFilling() }
         if storing.partial != nil { abandonPart() }

@@ -7,9 +7,15 @@ import PinfoldConfiguration
 // Phases 4 and 5: a connection, and the request on it.
 extension Exchange {
     /// Sends the request to its origin.
-    func forward(fresh: Bool = false) {
-        guard let origin = currentOrigin() else { return }
+    /// - Parameter isSuperseded: whether what it waited for is not there any more after a reload.
+    func forward(fresh: Bool = false, isSuperseded: Bool = false) {
+        guard var origin = currentOrigin(isSuperseded) else { return }
         guard upload.rewritten == nil || contentIsTranslated(at: origin) else { return }
+        if let balancer = origin.balancer {
+            guard let server = chooseServer(of: balancer) else { return }
+            origin = server
+        }
+        if remarks.parent != nil, origin.ways == nil { remarks.goes(through: nil) }
         guard fresh || mayConnect(to: origin) else { return }
         guard goesOn(after: .decided(.connect)) else { return }
         environment.upstreams.acquire(
@@ -22,12 +28,17 @@ extension Exchange {
 
     /// The origin under the current configuration, which may have been reloaded while the request
     /// waited. `nil` if the request has been answered.
-    private func currentOrigin() -> Origin? {
-        guard let origin, origin.policy !== environment.policy else { return origin }
+    private func currentOrigin(_ isSuperseded: Bool) -> Origin? {
+        guard let origin, isSuperseded || origin.policy !== environment.policy else {
+            return origin
+        }
         caching.forgetStored()
         caching.forgetKey()
-        guard let renewed = findOriginAgain() else {
-            fail(.gateway(.superseded))
+        let renewed: Origin
+        do throws(ExchangeError) {
+            renewed = try findOriginAgain()
+        } catch {
+            fail(error)
             return nil
         }
         forwarding.go(on: renewed, after: origin)
@@ -60,7 +71,7 @@ extension Exchange {
         report.connected(to: upstream.endpoint, over: upstream.carrier)
         debug(
             "connection",
-            ["server": "\(upstream.endpoint)", "reused": "\(upstream.wasReused)"])
+            ["server": "\(addressText(ofTried: false) ?? "")", "reused": "\(upstream.wasReused)"])
         if environment.reportsExchanges { report.spoke(upstream.tlsVersion) }
         let sentBefore = forwarding.sentAt
         forwarding.begin(
@@ -104,7 +115,7 @@ extension Exchange {
     /// Sends the request's head with the fields for this connection. Returns false if it is too
     /// long.
     private func sendHead(on upstream: any UpstreamStream) -> Bool {
-        guard let origin else { return false }
+        guard let origin = connectionOrigin else { return false }
         let forwarded = forwardedFields
         let forwardedBytes =
             forwarded == nil ? 0 : ForwardedFields.reservedBytes + 2 * Int(request.authority.count)
@@ -148,7 +159,10 @@ extension Exchange {
 
     /// The client's Host if a reverse route keeps it; `nil` to use the origin's.
     private func keptHost(_ origin: Origin, _ bytes: Span<UInt8>) -> ByteRange? {
-        guard let forwarding = origin.key.forwarding, forwarding.keepsHost else { return nil }
+        guard let forwarding = origin.key.forwarding, forwarding.keepsHost,
+            // What a parent is asked for is what was judged, never what the client calls it.
+            forwardingParent == nil
+        else { return nil }
         let host = ForwardedFields.host(of: request, in: bytes)
         return host.isEmpty ? nil : host
     }
@@ -213,9 +227,10 @@ extension Exchange {
 
     package func upstreamFailed(_ failure: StreamError) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
-        let ending = RetryDecision.Ending(
+        var ending = RetryDecision.Ending(
             failure.error, responseStarted: failure.responseStarted)
         if handsOn() { return }
+        if balanced != nil { ending = serverFailed(failure, ending) }
         forwarding.lost(
             silently: ending == .connectionDied(responseStarted: false) && reusesConnection)
         fail(failure.error, ending, failure.attempts)
@@ -229,9 +244,15 @@ extension TimeoutsConfiguration {
 }
 
 extension Origin {
+    /// How much longer it may take because of the ways that are tried: each may be a check of
+    /// addresses, a connection and a tunnel.
+    var waysMilliseconds: Int64 {
+        Int64(ways?.ways.count ?? 0) * 3 * timeouts.connectMilliseconds
+    }
+
     /// The same, including the time for opening a tunnel through a proxy if one is needed.
     fileprivate var connectionWaitMilliseconds: Int64 {
         timeouts.connectionWaitMilliseconds
-            + (tunnelProxy == nil ? 0 : timeouts.connectMilliseconds)
+            + (tunnelProxy == nil ? 0 : timeouts.connectMilliseconds) + waysMilliseconds
     }
 }

@@ -20,7 +20,8 @@ extension Exchange {
         if upload.limit === limit { return true }
         let limits = origin.policy.configuration.limits
         let isAskedFor = request.expectsContinue
-        let step = UploadRule(limit: limits.upstreamPerHost).next(
+        let most = min(limits.upstreamPerHost, origin.maxConnections)
+        let step = UploadRule(limit: most).next(
             uploads: limit.uploads.load(ordering: .relaxed),
             mayGather: !isAskedFor && !(upload.gathered?.isFull ?? false))
         switch step {

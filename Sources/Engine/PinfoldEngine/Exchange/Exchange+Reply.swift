@@ -39,6 +39,9 @@ extension Exchange {
             if case .rateLimited(let excess) = fault {
                 writer.append(text: "Retry-After: \(excess.reason.retrySeconds)\r\n")
             }
+            if case .server(.noServer) = fault, let balancer = origin?.balancer {
+                writer.append(text: "Retry-After: \(balancer.set.retrySeconds)\r\n")
+            }
         } body: {
             page ?? reply.body
         }
@@ -57,7 +60,11 @@ extension Exchange {
 
     /// `host:port` of the request's target, or `nil` if it is not known.
     var serverText: String? {
-        if let key = origin?.key { return "\(HostText.bracketed(key.host)):\(key.port)" }
+        if let origin, origin.balancer != nil, balanced?.server == nil { return nil }
+        if let key = connectionOrigin?.key {
+            if key.unixPath != nil { return key.serverText }
+            return "\(HostText.bracketed(key.host)):\(key.port)"
+        }
         if case .bound(let authority) = ingress?.role {
             return "\(HostText.bracketed(authority.host)):\(authority.port)"
         }
@@ -76,6 +83,7 @@ extension Exchange {
         if let attempts = remarks.failedAttempts {
             return ofTried ? attempts.textOfTried : attempts.text
         }
+        if let path = unixSocket { return UnixSocketPath.scheme + path }
         return report.server.map { "\($0)" }
     }
 
@@ -83,8 +91,8 @@ extension Exchange {
     /// reverse listener need not know what is behind it.
     private var serverForClient: ErrorReply.Server? {
         switch ingress?.role {
-        case .forward, .bound: break
-        case .reverse, .admin, .proxied, nil: return nil
+        case .forward, .bound, .transparent: break
+        case .reverse, .balanced, .admin, .proxied, .proof, nil: return nil
         }
         return serverText.map {
             ErrorReply.Server(
@@ -162,6 +170,13 @@ extension Exchange {
 
     // MARK: Replies that are not errors
 
+    /// The client has proved who it is, and will say what it asks for. Only that is reported.
+    func acceptProof() {
+        report.made()
+        environment.exchangeGoesOn()
+        sendLocal(status: 200, contentType: nil, closing: false, body: { [] })
+    }
+
     /// OPTIONS * is about the gateway itself.
     func answerOptions() {
         sendLocal(status: 200, contentType: nil, closing: false) {
@@ -210,7 +225,7 @@ extension Exchange {
             return reply(with: .access(.notAProxyRequest), closing: true)
         }
         let asking = LocalClient(
-            ingress: ingress, peer: peer, localAddress: client?.localAddress)
+            ingress: ingress, peer: peer, localAddress: client?.localEndpoint?.address)
         switch withRequestHead({ site.answer(to: request, in: $0, from: asking) }) {
         case .now(let response): send(response)
         case .later(let begin):

@@ -28,8 +28,10 @@ extension Exchange {
         if request.wantsUpgrade, !response.isInterim, !mayPass(answerToSwitch: bytes) {
             return fail(.response(.failedSwitch))
         }
+        if response.status == 407, isRefusedByParent() { return }
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
+        if balanced != nil, !takesAnswer() { return }
         if let part = forwarding.part, !part.isFirst { return takePart(bytes, part) }
         if caching.stored != nil, answersForStored(bytes) { return }
         if forwarding.rest != nil { return takeRest(bytes) }
@@ -103,6 +105,7 @@ extension Exchange {
         }
         if response.status == 407 { appendProxyChallenges(bytes, to: &head.fields) }
         if response.status == 426 { appendRequiredProtocols(bytes, to: &head.fields) }
+        if balanced != nil { appendServerCookie(to: &head.fields) }
         appendCacheStatus(isStored: isStored, to: &head.fields)
         head.fields.appendVia(received: response.version)
         let framing = clientFraming(bytes, &head.fields)
@@ -113,11 +116,12 @@ extension Exchange {
         client.sendHead(head, framing: framing, closing: false)
     }
 
-    /// The challenge of a proxy that this program uses (RFC 9110 §11.7.1). A gateway's clients
-    /// would take it for a challenge of the gateway.
+    /// The challenge of a proxy that this program uses (RFC 9110 §11.7.1), or to which it passes
+    /// its clients' credentials. Other clients of a gateway would take it for a challenge of the
+    /// gateway.
     @inline(never)
     private func appendProxyChallenges(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
-        guard origin?.carrier != nil else { return }
+        guard origin?.base.carrier != nil || forwardingParent != nil else { return }
         for field in response.fields where field.id == .proxyAuthenticate {
             writer.append(field: .proxyAuthenticate, bytes.extracting(field.value.indices))
         }

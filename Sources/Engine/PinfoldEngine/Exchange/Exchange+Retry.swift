@@ -9,7 +9,9 @@ extension Exchange {
         debug("sent again", ["reason": "\(reason.token)"])
         guard reason != .storedBodyUnreadable else { return requestInsteadOfStored() }
         client?.pauseContent()
-        forward(fresh: RetryDecision.needsFreshConnection(state.retries))
+        forward(
+            fresh: RetryDecision.needsFreshConnection(state.retries),
+            isSuperseded: reason == .superseded)
     }
 
     /// The stored response cannot be read, and is treated as absent.
@@ -48,6 +50,7 @@ extension RetryReason {
         case .superseded: .retriesSuperseded
         case .validationFailed: .retriesValidationFailed
         case .storedBodyUnreadable: .retriesStoredBodyUnreadable
+        case .otherServer: .retriesOtherServer
         }
     }
 
@@ -59,6 +62,7 @@ extension RetryReason {
         case .superseded: "superseded"
         case .validationFailed: "validation-failed"
         case .storedBodyUnreadable: "stored-body-unreadable"
+        case .otherServer: "other-server"
         }
     }
 }

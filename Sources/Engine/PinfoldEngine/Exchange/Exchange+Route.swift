@@ -24,8 +24,11 @@ extension Exchange {
         case .admin: return answerAdministration()
         case .forward: routeForward()
         case .reverse(let upstream): routeReverse(upstream)
+        case .balanced(let route): routeBalanced(route)
         case .bound(let authority): routeBound(to: authority)
         case .proxied(let route): routeProxied(route)
+        case .proof: acceptProof()
+        case .transparent: routeTransparent(at: ingress)
         }
     }
 
@@ -116,14 +119,24 @@ extension Exchange {
     }
 
     /// The origin of the request under the current configuration.
-    func findOriginAgain() -> Origin? {
+    /// - Throws: if there is none, or rules do not allow the request any more.
+    func findOriginAgain() throws(ExchangeError) -> Origin {
+        guard let base = findBaseAgain() else { throw .gateway(.superseded) }
+        return try renewed(base)
+    }
+
+    /// The same without the ways that rules name.
+    private func findBaseAgain() -> Origin? {
         switch ingress?.role {
         case .forward: findOrigin()
         case .bound(let authority): origin(of: authority)
         case .proxied(let route): findOrigin(route)
         case .reverse(let upstream):
             environment.origins.origin(of: upstream, policy: environment.policy)
-        case .admin, nil: nil
+        case .balanced(let route):
+            environment.origins.origin(of: route, policy: environment.policy)
+        case .transparent: (ingress?.original).flatMap { findOrigin(of: $0) }
+        case .admin, .proof, nil: nil
         }
     }
 
@@ -134,15 +147,24 @@ extension Exchange {
             scheme: request.scheme, policy: environment.policy)
     }
 
-    private func proceed(to origin: Origin) {
+    func proceed(to origin: Origin) {
+        if let allowed = allowed(at: origin) { goOn(to: allowed) }
+    }
+
+    /// The origin of a request that may proceed to it now, by the ways that a rule names if one
+    /// does; `nil` if it has been answered, or waits for its turn.
+    @inline(__always)
+    func allowed(at origin: Origin) -> Origin? {
         forwarding.go(to: origin)
         report.routed(origin.route)
         debugRoute()
         if let refusal = origin.refusal {
-            return reply(with: refusal, closing: false)
+            reply(with: refusal, closing: false)
+            return nil
         }
-        if let rules = origin.rules, !mayRequest(by: rules, at: origin) { return }
-        goOn(to: origin)
+        guard let rules = origin.rules else { return origin }
+        guard mayRequest(by: rules, at: origin) else { return nil }
+        return rules.haveWays ? forwarding.origin ?? origin : origin
     }
 
     /// Goes on with a request that the rules let proceed.

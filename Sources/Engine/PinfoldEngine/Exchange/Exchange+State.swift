@@ -50,7 +50,8 @@ extension Exchange {
         switch reaction.release {
         case .nothing: break
         case .upstream(let upstream): upstream.cancel()
-        case .wait: if let origin { environment.upstreams.abandon(origin, self) }
+        case .wait:
+            if let origin = connectionOrigin { environment.upstreams.abandon(origin, self) }
         case .opening: tunnel?.takeOpening()?.cancel()
         case .check: abandonCheck()
         case .turn: abandonTurn()

@@ -299,8 +299,13 @@ extension Exchange {
     /// Invalidates what is stored for a URI, on all routes: what answers GET and HEAD, and what
     /// answers QUERY.
     private func invalidate(_ key: CacheKey, in store: CacheStore) {
+        invalidate(key, by: nil, in: store)
+        for ways in environment.policy.numbersOfRuleWays { invalidate(key, by: ways, in: store) }
+    }
+
+    private func invalidate(_ key: CacheKey, by ways: UInt64?, in store: CacheStore) {
         for route in CacheRoute.all {
-            let key = key.along(route)
+            let key = key.along(route, by: ways)
             key.withView { store.invalidate($0, except: storing.flight) }
             key.ofQuery.withView { store.invalidate($0) }
         }

@@ -11,6 +11,7 @@ extension Exchange {
         let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
         let authority = BoundAuthority(host: host, port: request.port)
         report.routed(policy.route(entryIndex: policy.entry(host: host, port: request.port)))
+        if hasPassedTooOften { return reply(with: .access(.loopDetected), closing: true) }
         let mayIntercept = policy.interception != nil && environment.host != nil
         let rule = tunnelSettings(to: authority, policy)
         let handling = policy.tunnelHandling(
@@ -36,6 +37,16 @@ extension Exchange {
     func openTunnel(
         to authority: BoundAuthority, _ handling: TunnelHandling, _ policy: PolicySnapshot
     ) {
+        if ingress?.original != nil {
+            let ways =
+                if case .intercepted = handling {
+                    policy.ruleWays(
+                        ofIntercepted: accessRequest(scope: .authority), to: authority)
+                } else {
+                    policy.ruleWays(of: accessRequest(scope: .authority), to: authority)
+                }
+            compareOriginal(with: authority.host, authority.port, by: ways)
+        }
         switch handling {
         case .refused(let refusal): reply(with: refusal, closing: false)
         case .intercepted(let name, let mayPass):
@@ -52,40 +63,54 @@ extension Exchange {
         guard isAdmitted(), goesOn(after: .decided(.open)) else { return }
         let reachability = policy.reachability(host: host, port: request.port)
         let timeouts = policy.timeouts(entryIndex: target.entryIndex)
-        let operation = ConnectOperation(
-            environment: environment, host: host, port: request.port, client: clientNetwork,
-            rules: policy.destinationRules, hostMatch: target.match
+        let ways = policy.ways(
+            host: host, port: request.port, entryIndex: target.entryIndex,
+            by: policy.ruleWays(of: accessRequest(scope: .authority), to: authority))
+        let inspects = policy.configuration.inspection(entry: target.entryIndex, by: rule) != nil
+        var subject = WayConnection.Subject(
+            authority: authority, policy: policy, match: target.match,
+            stepMilliseconds: timeouts.connectMilliseconds, client: clientNetwork,
+            takesEarlyData: !inspects, rules: policy.destinationRules)
+        if ways != nil { subject.passage = passage }
+        var tried: WayConnection?
+        let operation = WayConnection(
+            environment: environment, subject: subject, by: ways
         ) { [weak self] result in
+            let parent = tried?.parent
+            tried = nil
             guard let self, case .opening = state.step else {
                 if case .success(let made) = result { made.transport.close() }
                 return
             }
             _ = tunnel?.takeOpening()
+            if ways != nil { remarks.goes(through: parent) }
             switch result {
             case .failure(let failure):
-                environment.note(reachability, failure.error, for: clientNetwork)
+                // What happens on the way to a parent says nothing about the server.
+                if parent == nil {
+                    environment.note(reachability, failure.error, for: clientNetwork)
+                }
                 fail(failure.error, nil, failure.attempts)
             case .success(let made):
-                environment.note(reachability, nil, for: clientNetwork)
+                if parent == nil { environment.note(reachability, nil, for: clientNetwork) }
                 report.connected(to: made.endpoint)
-                if policy.configuration.inspection(entry: target.entryIndex, by: rule) != nil {
-                    return inspect(authority, made, policy)
-                }
+                if inspects { return inspect(authority, made, policy) }
                 let basis = TunnelBasis(
                     authority, by: .tunnel, from: peer, as: identity,
-                    request: accessRequest(scope: .authority), at: made.endpoint, proof: .none,
-                    under: policy)
-                established(made.transport, timeouts, basis)
+                    request: accessRequest(scope: .authority), at: made.endpoint,
+                    through: made.parent, proof: .none, under: policy)
+                established(made, timeouts, basis)
             }
         }
+        tried = operation
         tunnel?.wait(for: operation)
-        operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
+        operation.start()
     }
 
     private func established(
-        _ transport: Transport, _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis
+        _ made: EstablishedConnection, _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis
     ) {
-        guard let client, goesOn(after: .relayed) else { return transport.close() }
+        guard let client, goesOn(after: .relayed) else { return made.transport.close() }
         report.answered(200)
         environment.metrics.add(.tunnelsOpened)
         if let pass = tunnel?.interceptionPass {
@@ -93,7 +118,7 @@ extension Exchange {
         }
         relay(
             client.handOver(after: makeTunnelHead(on: client), isUpgrade: false),
-            UpstreamHandover(transport: transport), timeouts, basis)
+            UpstreamHandover(transport: made.transport, leftover: made.leftover), timeouts, basis)
     }
 
     /// The head of the response that opens a tunnel.
@@ -117,6 +142,7 @@ extension Exchange {
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet(.contentLength))
+        if balanced != nil { appendServerCookie(to: &head.fields) }
         if client.takesProtocols { return give(head, bytes, of: upstream, to: client) }
         for field in response.fields where field.id == .upgrade {
             head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))
@@ -129,8 +155,9 @@ extension Exchange {
         relay(
             client.handOver(after: head, isUpgrade: true), server,
             origin?.timeouts ?? environment.policy.timeouts,
-            origin?.basis(
-                from: peer, as: identity, request: accessRequest(scope: .path), at: report.server))
+            connectionOrigin?.basis(
+                from: peer, as: identity, request: accessRequest(scope: .path), at: report.server,
+                through: remarks.parent))
     }
 
     /// Hands the server's connection to the owner of the client's stream, and ends. Connection and

@@ -201,10 +201,10 @@ extension ExchangeError {
     /// - Parameter status: of the response that was refused.
     fileprivate func failure(ofResponse status: UInt16) -> OriginErrorReason? {
         switch self {
-        case .connectFailed, .connectTimeout, .server(.upstreamClosed), .upstreamReset,
-            .upstreamUnanswered, .server(.firstByteTimeout), .gateway(.poolWaitTimeout),
-            .gateway(.tooManyPending), .tlsTimeout, .upstreamStreamReset,
-            .server(.upstreamNotProcessed):
+        case .connectFailed, .unixSocketFailed, .connectTimeout, .server(.upstreamClosed),
+            .upstreamReset, .upstreamUnanswered, .server(.firstByteTimeout),
+            .gateway(.poolWaitTimeout), .gateway(.tooManyPending), .tlsTimeout,
+            .upstreamStreamReset, .server(.upstreamNotProcessed), .server(.noServer):
             .unreachable
         case .nameNotResolved(let failure): failure == .badName ? nil : .unreachable
         case .response, .upstreamMalformed, .upstreamHTTP2: .status(502)

@@ -19,7 +19,7 @@ extension Exchange {
         switch ingress?.role {
         case .bound(let authority): return (authority.host, authority.port)
         case .reverse(let upstream): return (upstream.host, upstream.port)
-        case .forward, .admin, .proxied, nil: break
+        case .forward, .balanced, .admin, .proxied, .proof, .transparent, nil: break
         }
         guard request.length > 0, request.form == .authority || request.form == .absolute else {
             return nil

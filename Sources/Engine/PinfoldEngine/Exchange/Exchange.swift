@@ -12,7 +12,8 @@ import PinfoldMetrics
 /// `Exchange+Rewriting` (applying the route's rules to the request), `Exchange+Lookup` and
 /// `Exchange+Query` (the cache),
 /// `Exchange+Collapse` (waiting for the response to an identical request), `Exchange+Gather`
-/// (collecting content that arrives slowly), `Exchange+Forward` (the connection, the request's
+/// (collecting content that arrives slowly), `Exchange+Balancing` (which of several servers it
+/// goes to), `Exchange+Forward` (the connection, the request's
 /// body), `Exchange+Retry` (sending the request again), `Exchange+Response` (the server's
 /// response), `Exchange+Storing` (storing it while it streams), `Exchange+Validation` (what it
 /// means for a stored response), `Exchange+Stored` (responses from the cache),
@@ -65,6 +66,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     package internal(set) var tunnel: Tunnelling? { didSet { changed.insert(.tunnel) } }
     /// What the rates of rules have to do with it; `nil` if nothing.
     var limiting: Limiting? { didSet { changed.insert(.limiting) } }
+    /// Which of several servers it goes to; `nil` if there is only one.
+    var balanced: Balanced? { didSet { changed.insert(.balanced) } }
     /// Which of these have been changed.
     private var changed: Parts = []
     /// Its neighbours in the queue in which it waits for another exchange's response.
@@ -83,6 +86,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         static let tunnel = Parts(rawValue: 64)
         static let caller = Parts(rawValue: 128)
         static let limiting = Parts(rawValue: 256)
+        static let balanced = Parts(rawValue: 512)
     }
 
     init(environment: Environment) {
@@ -203,6 +207,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if changed.contains(.tunnel) { tunnel = nil }
         if changed.contains(.caller) { caller = Caller() }
         if changed.contains(.limiting) { limiting = nil }
+        if changed.contains(.balanced) { balanced = nil }
         changed = []
     }
 

@@ -34,6 +34,8 @@ package enum ExchangeError: Error, Sendable {
     // The server's side.
     case nameNotResolved(ResolveError)
     case connectFailed(Errno)
+    /// The same for a server on a Unix socket.
+    case unixSocketFailed(Errno)
     case connectTimeout
     case tlsFailed(TLSError)
     case tlsTimeout
@@ -80,6 +82,10 @@ package enum ExchangeError: Error, Sendable {
         case .connectFailed(.hostUnreachable), .connectFailed(.networkUnreachable):
             .server(.destinationUnreachable)
         case .connectFailed: .server(.connectFailed)
+        case .unixSocketFailed(.connectionRefused): .server(.connectionRefused)
+        case .unixSocketFailed(.noSuchFile): .server(.socketMissing)
+        case .unixSocketFailed(.accessDenied): .server(.socketNotPermitted)
+        case .unixSocketFailed: .server(.connectFailed)
         case .tlsFailed(let error): error.reason
         case .tlsTimeout: .tls(.timeout)
         case .proxy(let fault): .proxy(fault.reason)
@@ -134,7 +140,8 @@ package enum ExchangeError: Error, Sendable {
         case .destinationRefused(.deniedNetwork):
             "the destination is refused: access.destinations.deny names its network"
         case .destinationRefused(let refusal): Self.explanation(of: refusal)
-        case .connectFailed(let error): "the connection to the server failed: \(error)"
+        case .connectFailed(let error), .unixSocketFailed(let error):
+            "the connection to the server failed: \(error)"
         case .tlsFailed(let error):
             "no secure connection to the server: \(error)"
                 + (error.looksLikeClearText ? Self.clearTextKeys : "")
@@ -232,7 +239,7 @@ extension ExchangeError {
         switch self {
         case .nameNotResolved(let failure) where failure.isOwn: nil
         case .nameNotResolved: .connectionFailed(.nameResolution)
-        case .connectFailed, .connectTimeout: .connectionFailed(.connect)
+        case .connectFailed, .unixSocketFailed, .connectTimeout: .connectionFailed(.connect)
         case .tlsFailed(.trust): .responseReceived
         case .tlsFailed, .tlsTimeout: .connectionFailed(.tls)
         case .unconfirmed(let cause): cause.reachabilityEvidence

@@ -94,7 +94,11 @@ struct ForwardedFields {
         guard let peer else { return }
         writer.append("X-Forwarded-For: ")
         appendList(.xForwardedFor, request, bytes, &writer)
-        peer.text.withUnsafeBytes { writer.append(bytes: $0) }
+        if peer == .unnamed {
+            writer.append("unknown")
+        } else {
+            peer.text.withUnsafeBytes { writer.append(bytes: $0) }
+        }
         writer.appendLineEnd()
     }
 
@@ -107,6 +111,8 @@ struct ForwardedFields {
         writer.append("Forwarded: ")
         appendList(.forwarded, request, bytes, &writer)
         switch peer {
+        // RFC 7239 §6.2: a client without an address.
+        case .unnamed?: writer.append("for=unknown;")
         case .v4(let value):
             writer.append("for=")
             IPAddress.v4(value).text.withUnsafeBytes { writer.append(bytes: $0) }

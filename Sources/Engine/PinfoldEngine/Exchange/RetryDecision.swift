@@ -12,6 +12,8 @@ package enum RetryReason: Int, CaseIterable {
     case validationFailed
     /// The stored body cannot be read, and nothing of it has reached the client.
     case storedBodyUnreadable
+    /// One of several servers has failed, and another is asked.
+    case otherServer
 }
 
 /// The reasons for which a request has been sent again, as often as each of them allows.
@@ -19,10 +21,14 @@ package struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
     /// How often a request that was not processed is sent again: servers that are being replaced
     /// may refuse it one after the other, and none of them has done anything (RFC 9113 §8.7).
     static let notProcessedLimit: UInt8 = 3
+    /// The most servers that a request is sent to in place of others; the configuration has a limit
+    /// of its own (`upstreams.retries`).
+    static let otherServerLimit: UInt8 = 10
 
     /// A bit for each reason.
     private var seen: UInt8 = 0
     private var notProcessed: UInt8 = 0
+    private var otherServer: UInt8 = 0
 
     package init() {}
     init(_ reason: RetryReason) { insert(reason) }
@@ -30,13 +36,18 @@ package struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
 
     /// Whether the request has been sent again for this reason as often as it may be.
     func contains(_ reason: RetryReason) -> Bool {
-        guard reason != .notProcessed else { return notProcessed >= Self.notProcessedLimit }
+        switch reason {
+        case .notProcessed: return notProcessed >= Self.notProcessedLimit
+        case .otherServer: return otherServer >= Self.otherServerLimit
+        case .connectionDied, .superseded, .validationFailed, .storedBodyUnreadable: break
+        }
         return seen & 1 << reason.rawValue != 0
     }
 
     package mutating func insert(_ reason: RetryReason) {
         seen |= 1 << reason.rawValue
         if reason == .notProcessed, notProcessed < Self.notProcessedLimit { notProcessed += 1 }
+        if reason == .otherServer, otherServer < Self.otherServerLimit { otherServer += 1 }
     }
 }
 
@@ -45,8 +56,10 @@ package struct RetryReasons: Equatable, ExpressibleByArrayLiteral {
 ///
 /// It is used only while nothing of a response has reached the client (``ExchangeState``). A
 /// request is sent again only if all of its content can be sent again, and once for each reason
-/// (for a reload, once for each reload; if it was not processed, three times). Only after the death
-/// of a connection may the server have acted on the request: then the request must be idempotent
+/// (for a reload, once for each reload; if it was not processed, three times; to other servers of
+/// a route, as often as the configuration says). Only after the death
+/// of a connection, or if one of several servers fails otherwise after it was sent, may the server
+/// have acted on the request: then the request must be idempotent
 /// (RFC 9110 §9.2.2).
 package struct RetryDecision {
     /// How an attempt ended.
@@ -63,12 +76,18 @@ package struct RetryDecision {
         case validationFailed
         /// The stored response cannot be read.
         case storedBodyUnreadable
+        /// One of several servers failed, and there is another that may be asked. `wasSent`: it may
+        /// have acted on the request.
+        case serverFailed(wasSent: Bool, responseStarted: Bool)
 
         package static var allCases: [Ending] {
             [
                 .connectionDied(responseStarted: false), .connectionDied(responseStarted: true),
                 .protocolFailed(responseStarted: false), .protocolFailed(responseStarted: true),
                 .notProcessed, .superseded, .validationFailed, .storedBodyUnreadable,
+                .serverFailed(wasSent: false, responseStarted: false),
+                .serverFailed(wasSent: true, responseStarted: false),
+                .serverFailed(wasSent: true, responseStarted: true),
             ]
         }
     }
@@ -125,6 +144,9 @@ package struct RetryDecision {
         case .superseded: return .superseded
         case .validationFailed: reason = .validationFailed
         case .storedBodyUnreadable: reason = .storedBodyUnreadable
+        case .serverFailed(let wasSent, let responseStarted):
+            guard !responseStarted, isIdempotent || !wasSent else { return nil }
+            reason = .otherServer
         }
         return reasons.contains(reason) ? nil : reason
     }

@@ -13,6 +13,8 @@ package struct FrameOutput: ~Copyable {
     /// How much is written in a turn before others go first, in bytes: streams that have nothing
     /// for the moment would otherwise leave all of a long turn to those that have much.
     package static let bytesPerTurn: UInt64 = 256 << 10
+    /// A connection with so many open streams expects more of them to be answered soon.
+    package static let sharedFrom = 4
     /// The largest content of a DATA frame.
     package static let frameBytes = 16 << 10
 

@@ -8,6 +8,7 @@ extension HTTP2UpstreamConnection {
     func sendSoon() {
         guard !isDriving, !isSending, !willSend, isOpen else { return }
         willSend = true
+        if openStreams >= FrameOutput.sharedFrom { environment.loop.expectMore() }
         environment.loop.afterTurn { [self] in
             willSend = false
             send()

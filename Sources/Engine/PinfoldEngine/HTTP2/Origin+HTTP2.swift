@@ -88,6 +88,7 @@ extension Origin {
         let made = Origin(
             key: key, policy: policy, entryIndex: entryIndex, refusal: refusal, match: match,
             carrier: carrier, context: tls)
+        made.maxConnections = maxConnections
         http2.sibling = made
         made.http2.elder = self
         return made

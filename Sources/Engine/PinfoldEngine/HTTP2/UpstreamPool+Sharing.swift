@@ -18,7 +18,7 @@ extension UpstreamPool {
             origin.http2.lacks(consumer.switchRequest)
                 || environment.loop.now < origin.http2.avoidedUntil
         {
-            acquire(origin.inHTTP1, for: consumer, fresh: fresh)
+            acquireByWay(origin.inHTTP1, for: consumer, fresh: fresh)
             return true
         }
         if !fresh, let connection = takeShared(origin) {
@@ -130,7 +130,8 @@ extension UpstreamPool {
         let connection = HTTP2UpstreamConnection(
             pool: self, origin: origin,
             transport: Transport(descriptor: made.transport.descriptor, tls: session),
-            endpoint: made.endpoint, client: client, times: times, trustEnds: nil)
+            endpoint: made.endpoint, client: client, times: times,
+            trustEnds: session?.trustEnds)
         do throws(Errno) {
             try environment.loop.add(connection, descriptor: made.transport.descriptor)
         } catch {

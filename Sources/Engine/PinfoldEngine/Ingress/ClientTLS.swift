@@ -11,7 +11,8 @@ package struct ClientTLS: Sendable {
 
     /// - Parameters:
     ///   - offer: what is selected from by ALPN.
-    ///   - scope: what sessions are bound to; they are not resumed elsewhere.
+    ///   - scope: what sessions are bound to in addition to the configuration; they are not
+    ///     resumed elsewhere, but also by another process.
     ///   - ticketKeys: the keys of session tickets; `nil` if no session is resumed.
     /// - Throws: if certificates, keys or roots cannot be used.
     init(
@@ -33,7 +34,12 @@ package struct ClientTLS: Sendable {
         var settings = TLSServerSettings()
         settings.minimumVersion = TLSVersion(text: configuration.minimum.rawValue) ?? .tls12
         settings.applicationProtocols = offer.names
-        settings.sessionScope = scope
+        // Another process may find other roots in the system.
+        let readsSystem = configuration.clientRoots.contains {
+            if case .system = $0 { true } else { false }
+        }
+        let origin = readsSystem ? ticketKeys?.origin ?? "" : ""
+        settings.sessionScope = try Self.sessionScope(configuration, "\(origin)/\(scope)")
         context = try TLSServerContext(
             settings, source: TLSIdentityList(identities),
             clientRoots: try Self.roots(configuration.clientRoots),
@@ -41,6 +47,17 @@ package struct ClientTLS: Sendable {
             ticketKeys: ticketKeys)
         for identity in identities { try context.require(identity) }
         self.configuration = configuration
+    }
+
+    /// The same in every process, and different as soon as a full handshake might end otherwise.
+    private static func sessionScope(
+        _ configuration: ListenerTLS, _ scope: String
+    ) throws(TLSContextError) -> String {
+        var form = TrustForm()
+        form.add("sessions of clients 1".utf8)
+        form.add(scope.utf8)
+        form.add(configuration)
+        return "\(try TrustFingerprint(form).digest)"
     }
 
     private static func roots(

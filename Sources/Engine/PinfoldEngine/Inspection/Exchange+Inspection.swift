@@ -27,13 +27,14 @@ extension Exchange {
         let tunnel = InspectedTunnel(
             environment: environment, authority: authority, account: account,
             handover: handover, server: server, policy: policy,
-            request: accessRequest(scope: .authority)
+            request: accessRequest(scope: .authority), passage: passageByWays(to: authority)
         ) { [self] outcome in
             var basis: TunnelBasis?
             if let running {
                 basis = TunnelBasis(
                     authority, by: .tunnel, from: peer, as: identity,
                     request: accessRequest(scope: .authority), at: server.endpoint,
+                    through: server.parent,
                     proof: running.inspection == .probed ? .probed : .verified,
                     under: running.policy, since: policy.generations)
                 report.spoke(running.version)

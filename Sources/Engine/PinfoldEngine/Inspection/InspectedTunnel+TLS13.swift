@@ -31,7 +31,7 @@ extension InspectedTunnel {
             return trusted(trust)
         }
         let milliseconds = policy.timeouts(entryIndex: entry).connectMilliseconds
-        go(to: .probing, within: 2 * milliseconds)
+        go(to: .probing, within: (parent == nil ? 2 : 4) * milliseconds)
         let judged = EvaluatedServer(authority, policy, entryIndex: entry, at: endpoint)
         let probe = HandshakeProbe(
             environment: environment,
@@ -41,6 +41,8 @@ extension InspectedTunnel {
                 applicationProtocols: hello.applicationProtocols, client: clientNetwork,
                 rules: policy.destinationRules,
                 match: policy.destinationMatch(host: authority.host, port: authority.port),
+                // The other connection goes by the same way, to be likely to meet the same server.
+                ways: parent.map { (WayList([.proxy($0)]), policy) }, passage: passage,
                 stepMilliseconds: milliseconds)
         ) { [weak self, environment] finding in
             switch finding {
@@ -157,14 +159,14 @@ extension InspectedTunnel {
         }
         let rule = settings(under: policy)
         guard policy.interception(for: authority, by: rule) != nil, !isGivenUp,
-            let origin = environment.origins.origin(
-                host: authority.host.utf8.span, port: authority.port, scheme: .https,
-                policy: policy)
+            let origin = environment.origin(ofTunnelTo: authority, for: request, policy)
         else { return fail(.tunnel(.tls13Refused), .protocolVersion) }
         if let refusal = origin.refusal { return fail(refusal, .accessDenied) }
-        go(to: .verifying, within: origin.timeouts.connectionWaitMilliseconds)
+        go(
+            to: .verifying,
+            within: origin.timeouts.connectionWaitMilliseconds + origin.waysMilliseconds)
         let verification = OriginVerification(
-            environment: environment, origin: origin, client: clientNetwork
+            environment: environment, origin: origin, client: clientNetwork, passage: passage
         ) { [weak self] result in
             guard let self, step == .verifying else { return }
             opening = nil

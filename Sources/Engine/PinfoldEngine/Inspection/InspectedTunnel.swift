@@ -45,6 +45,8 @@ final class InspectedTunnel: AnsweredTunnel {
     private static let lingerBytes = 1 << 20
 
     let endpoint: Endpoint
+    /// The parent that its server is reached through; `nil` for a direct connection.
+    var parent: UpstreamProxy? { connected.parent }
     private let connected: EstablishedConnection
     private var ended: ((Outcome) -> Void)?
     var step = Step.greeting
@@ -81,7 +83,7 @@ final class InspectedTunnel: AnsweredTunnel {
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
         handover: DownstreamHandover, server: EstablishedConnection,
-        policy: PolicySnapshot, request: AccessRequest?,
+        policy: PolicySnapshot, request: AccessRequest?, passage: Passage = Passage(),
         ended: @escaping (Outcome) -> Void
     ) {
         connected = server
@@ -90,7 +92,7 @@ final class InspectedTunnel: AnsweredTunnel {
         self.ended = ended
         super.init(
             environment: environment, authority: authority, account: account,
-            handover: handover, request: request)
+            handover: handover, request: request, passage: passage)
     }
 
     var isForAddress: Bool { IPAddress(literal: authority.host.utf8.span) != nil }

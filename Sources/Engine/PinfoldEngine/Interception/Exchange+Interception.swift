@@ -12,9 +12,8 @@ extension Exchange {
         _ policy: PolicySnapshot
     ) {
         guard
-            let origin = environment.origins.origin(
-                host: authority.host.utf8.span, port: authority.port, scheme: .https,
-                policy: policy)
+            let origin = environment.origin(
+                ofTunnelTo: authority, for: accessRequest(scope: .authority), policy)
         else { return reply(with: .request(.malformedAuthority), closing: true) }
         guard isAdmitted(), goesOn(after: .decided(.open)) else { return }
         if mayPass {
@@ -28,11 +27,15 @@ extension Exchange {
         _ origin: Origin, _ authority: BoundAuthority, _ name: ReferenceIdentifier
     ) {
         forwarding.go(to: origin)
+        var tried: OriginVerification?
         let verification = OriginVerification(
-            environment: environment, origin: origin, client: clientNetwork
+            environment: environment, origin: origin, client: clientNetwork,
+            passage: origin.ways == nil ? Passage() : passage
         ) { [weak self] result in
             guard let self, case .opening = state.step else { return }
             _ = tunnel?.takeOpening()
+            if let parent = tried?.parent { remarks.goes(through: parent) }
+            tried = nil
             if token != .none { environment.loop.setDeadline(self, after: nil) }
             switch result {
             case .failure(let failure):
@@ -52,11 +55,14 @@ extension Exchange {
                 take(authority, name, interception, server)
             }
         }
+        tried = verification
         tunnel?.wait(for: verification)
         verification.start()
         // Still waiting: like an exchange's, the wait has its own limit.
         if case .opening = state.step, tunnel?.opening === verification, register() {
-            environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
+            environment.loop.setDeadline(
+                self,
+                after: origin.timeouts.connectionWaitMilliseconds + origin.waysMilliseconds)
         }
     }
 
@@ -65,9 +71,8 @@ extension Exchange {
         let policy = environment.policy
         let rule = tunnelSettings(to: authority, policy)
         guard policy.interception(for: authority, by: rule) != nil,
-            let origin = environment.origins.origin(
-                host: authority.host.utf8.span, port: authority.port, scheme: .https,
-                policy: policy)
+            let origin = environment.origin(
+                ofTunnelTo: authority, for: accessRequest(scope: .authority), policy)
         else { return fail(.gateway(.superseded)) }
         report.routed(origin.route)
         if let refusal = origin.refusal { return fail(refusal) }

@@ -31,7 +31,7 @@ extension Exchange {
         let generations = environment.policy.generations
         let undecided = UndecidedTunnel(
             environment: environment, authority: authority, account: account, handover: handover,
-            request: accessRequest(scope: .authority)
+            request: accessRequest(scope: .authority), passage: passageByWays(to: authority)
         ) { [self] outcome in
             switch outcome {
             case .intercepted(let handover, let interception, let server):
@@ -41,17 +41,21 @@ extension Exchange {
             case .refused(let handover, let interception, let failure):
                 note(failure.error, failure.attempts)
                 give(handover, to: tunnel(interception, .refused))
-            case .passed(let handover, let transport, let endpoint, let timeouts, let pass):
+            case .passed(let handover, let server, let timeouts, let pass):
                 self.tunnel?.pass(because: pass)
-                report.connected(to: endpoint)
+                report.connected(to: server.endpoint)
+                if let parent = server.parent { remarks.goes(through: parent) }
                 environment.metrics.add(.tunnelsOpened)
                 environment.metrics.add(.tunnelPassed(for: pass))
                 join(
-                    handover, UpstreamHandover(transport: transport), timeouts,
+                    handover,
+                    UpstreamHandover(transport: server.transport, leftover: server.leftover),
+                    timeouts,
                     TunnelBasis(
                         authority, by: .tunnel, from: peer, as: identity,
-                        request: accessRequest(scope: .authority), at: endpoint, proof: .none,
-                        under: environment.policy, since: generations))
+                        request: accessRequest(scope: .authority), at: server.endpoint,
+                        through: server.parent, proof: .none, under: environment.policy,
+                        since: generations))
             case .ended(let failure):
                 if let failure { note(failure.error, failure.attempts) }
                 endSilently()

@@ -20,17 +20,22 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     private let environment: Environment
     private let origin: Origin
     let clientNetwork: IPNetwork?
+    let passage: Passage
+    /// The parent that was tried last; `nil` for none.
+    private(set) var parent: UpstreamProxy?
     private var completion: ((Result<Server, StreamError>) -> Void)?
     var response = ResponseHead()
 
     /// - Parameter completion: called once, within `start()` or later; not after `cancel()`.
     init(
         environment: Environment, origin: Origin, client: IPNetwork?,
+        passage: Passage = Passage(),
         completion: @escaping (Result<Server, StreamError>) -> Void
     ) {
         self.environment = environment
         self.origin = origin
         clientNetwork = client
+        self.passage = passage
         self.completion = completion
     }
 
@@ -49,6 +54,8 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
         upstream.giveBack()
         end(.success(server))
     }
+
+    func upstreamGoes(by parent: UpstreamProxy?) { self.parent = parent }
 
     func upstreamFailed(_ failure: StreamError) { end(.failure(failure)) }
 

@@ -1,6 +1,7 @@
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
+import ProxyProtocols
 
 /// A tunnel that may be relayed although its host is intercepted: it has been answered, and what
 /// happens to it depends on which side sends first, and what.
@@ -25,7 +26,7 @@ final class UndecidedTunnel: AnsweredTunnel {
         case refused(DownstreamHandover, InterceptionPolicy, StreamError)
         /// Relay what both sides send.
         case passed(
-            DownstreamHandover, to: Transport, Endpoint, TimeoutsConfiguration, InterceptionPass)
+            DownstreamHandover, to: Server, TimeoutsConfiguration, InterceptionPass)
         /// It has ended and is closed.
         case ended(StreamError?)
     }
@@ -34,7 +35,7 @@ final class UndecidedTunnel: AnsweredTunnel {
 
     /// After how many milliseconds of silence from the client the server is connected to, which may
     /// be the side that sends first. A client that speaks TLS after that is still intercepted.
-    static let silenceMilliseconds: Int64 = 500
+    static let silenceMilliseconds = OpeningProtocol.silenceMilliseconds
 
     private var ended: ((Outcome) -> Void)?
     private var step = Step.listening
@@ -52,14 +53,14 @@ final class UndecidedTunnel: AnsweredTunnel {
     ///   - ended: called once.
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
-        handover: DownstreamHandover, request: AccessRequest?,
+        handover: DownstreamHandover, request: AccessRequest?, passage: Passage = Passage(),
         ended: @escaping (Outcome) -> Void
     ) {
         self.ended = ended
         timeouts = environment.policy.timeouts
         super.init(
             environment: environment, authority: authority, account: account,
-            handover: handover, request: request)
+            handover: handover, request: request, passage: passage)
     }
 
     /// Starts the tunnel; the loop keeps it alive until it has ended.
@@ -74,6 +75,7 @@ final class UndecidedTunnel: AnsweredTunnel {
     override func serverReady(_ readiness: Readiness) {
         let hasEnded = !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed])
         guard step == .listening, readiness.mayRead || hasEnded else { return }
+        if let server, !hasEnded, server.isSilent(spending: &budget, in: environment) { return }
         connect()
     }
 
@@ -119,13 +121,11 @@ final class UndecidedTunnel: AnsweredTunnel {
         step = .verifying
         let policy = environment.policy
         guard policy.intercepts(authority, by: settings(under: policy)),
-            let origin = environment.origins.origin(
-                host: authority.host.utf8.span, port: authority.port, scheme: .https,
-                policy: policy)
+            let origin = environment.origin(ofTunnelTo: authority, for: request, policy)
         else { return close(.gateway(.superseded)) }
         if let refusal = origin.refusal { return refuse(refusal) }
         let verification = OriginVerification(
-            environment: environment, origin: origin, client: clientNetwork
+            environment: environment, origin: origin, client: clientNetwork, passage: passage
         ) { [weak self] result in
             guard let self, step == .verifying else { return }
             opening = nil
@@ -145,7 +145,8 @@ final class UndecidedTunnel: AnsweredTunnel {
             }
         }
         opening = verification
-        environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
+        environment.loop.setDeadline(
+            self, after: origin.timeouts.connectionWaitMilliseconds + origin.waysMilliseconds)
         verification.start()
     }
 
@@ -182,9 +183,16 @@ final class UndecidedTunnel: AnsweredTunnel {
         trustGeneration = policy.trustGeneration
         timeouts = policy.timeouts(entryIndex: target.entryIndex)
         let reachability = policy.reachability(host: authority.host, port: authority.port)
-        let operation = ConnectOperation(
-            environment: environment, host: authority.host, port: authority.port,
-            client: clientNetwork, rules: policy.destinationRules, hostMatch: target.match
+        let ways = policy.ways(
+            host: authority.host, port: authority.port, entryIndex: target.entryIndex,
+            by: policy.ruleWays(of: request, to: authority))
+        let operation = WayConnection(
+            environment: environment,
+            subject: WayConnection.Subject(
+                authority: authority, policy: policy, match: target.match,
+                stepMilliseconds: timeouts.connectMilliseconds, client: clientNetwork,
+                passage: passage, takesEarlyData: true, rules: policy.destinationRules),
+            by: ways
         ) { [weak self] result in
             guard let self, step == .listening || step == .joining else {
                 if case .success(let made) = result { made.transport.close() }
@@ -193,20 +201,23 @@ final class UndecidedTunnel: AnsweredTunnel {
             opening = nil
             switch result {
             case .success(let made):
-                environment.note(reachability, nil, for: clientNetwork)
-                if adopt(made), step == .joining { connect() }
+                if made.parent == nil { environment.note(reachability, nil, for: clientNetwork) }
+                // A server that has spoken already is not listened for.
+                if adopt(made), step == .joining || made.leftover != nil { connect() }
             case .failure(let failure):
-                environment.note(reachability, failure.error, for: clientNetwork)
+                if ways == nil {
+                    environment.note(reachability, failure.error, for: clientNetwork)
+                }
                 close(failure.error, failure.attempts)
             }
         }
         opening = operation
-        operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
+        operation.start()
     }
 
     private func pass(_ pass: InterceptionPass) {
         guard let server = releaseServer() else { return }
-        end(.passed(handOver(), to: server.transport, server.endpoint, timeouts, pass))
+        end(.passed(handOver(), to: server, timeouts, pass))
     }
 
     // MARK: The end

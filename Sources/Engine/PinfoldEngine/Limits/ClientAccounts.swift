@@ -6,7 +6,11 @@ import Synchronization
 ///
 /// `IPNetwork.init(client:)` determines the network.
 package final class ClientAccount: Sendable {
-    package let network: IPNetwork
+    package var network: IPNetwork { key.network }
+    /// Whether its connections are those of a sender of PROXY headers that have not said yet for
+    /// whom they are.
+    package var isOfHeaders: Bool { key.isOfHeaders }
+    fileprivate let key: ClientAccounts.Key
     /// Exchanges that are being sent to an origin, and tunnels.
     package let exchanges = Atomic<Int>(0)
     /// Bytes used by its unfinished heads and handshakes.
@@ -16,7 +20,7 @@ package final class ClientAccount: Sendable {
     /// When a refusal of this client was last logged, in the loop's milliseconds.
     private let loggedAt = Atomic<Int64>(.min)
 
-    fileprivate init(_ network: IPNetwork) { self.network = network }
+    fileprivate init(_ key: ClientAccounts.Key) { self.key = key }
 
     /// How many connections are open.
     package var openConnections: Int { connections.load(ordering: .relaxed) }
@@ -46,50 +50,59 @@ package final class ClientAccounts: Sendable {
     /// A power of two; few threads compete for one shard.
     private static let shardCount = 64
 
-    private let shards: [Locked<[IPNetwork: ClientAccount]>]
+    /// A network has an account as a client, and another one as a sender of PROXY headers.
+    fileprivate struct Key: Hashable {
+        let network: IPNetwork
+        let isOfHeaders: Bool
+    }
+
+    private let shards: [Locked<[Key: ClientAccount]>]
 
     package init() {
         shards = (0..<Self.shardCount).map { _ in Locked([:]) }
     }
 
     /// Counts one more connection of a client. Returns `nil` if it already has `limit`.
-    package func open(_ address: IPAddress, limit: Int) -> ClientAccount? {
-        let network = IPNetwork(client: address)
-        return shard(network).withLock { accounts in
-            let account = accounts[network] ?? ClientAccount(network)
+    /// - Parameter awaitsHeader: whether its PROXY header will say for whom it is.
+    package func open(
+        _ address: IPAddress, limit: Int, awaitsHeader: Bool = false
+    ) -> ClientAccount? {
+        let key = Key(network: IPNetwork(client: address), isOfHeaders: awaitsHeader)
+        return shard(key).withLock { accounts in
+            let account = accounts[key] ?? ClientAccount(key)
             let open = account.connections.load(ordering: .relaxed)
             guard open < limit else { return nil }
             account.connections.store(open + 1, ordering: .relaxed)
-            if open == 0 { accounts[network] = account }
+            if open == 0 { accounts[key] = account }
             return account
         }
     }
 
     /// Counts one more connection of a client that has some, whatever the limit.
     package func add(_ account: ClientAccount) {
-        shard(account.network).withLock { _ in
+        shard(account.key).withLock { _ in
             _ = account.connections.add(1, ordering: .relaxed)
         }
     }
 
     /// A connection of the client is gone.
     package func close(_ account: ClientAccount) {
-        shard(account.network).withLock { accounts in
+        shard(account.key).withLock { accounts in
             let remaining = account.connections.subtract(1, ordering: .relaxed).newValue
-            if remaining == 0 { accounts[account.network] = nil }
+            if remaining == 0 { accounts[account.key] = nil }
         }
     }
 
     /// The account of a client that has connections open.
-    package func account(of address: IPAddress) -> ClientAccount? {
-        let network = IPNetwork(client: address)
-        return shard(network).withLock { $0[network] }
+    package func account(of address: IPAddress, awaitsHeader: Bool = false) -> ClientAccount? {
+        let key = Key(network: IPNetwork(client: address), isOfHeaders: awaitsHeader)
+        return shard(key).withLock { $0[key] }
     }
 
     /// How many clients have connections open.
     package var count: Int { shards.reduce(0) { sum, shard in sum + shard.withLock { $0.count } } }
 
-    private func shard(_ network: IPNetwork) -> Locked<[IPNetwork: ClientAccount]> {
-        shards[network.hashValue & (Self.shardCount - 1)]
+    private func shard(_ key: Key) -> Locked<[Key: ClientAccount]> {
+        shards[key.hashValue & (Self.shardCount - 1)]
     }
 }

@@ -153,7 +153,8 @@ final class OriginLimits: Sendable {
     private let state = Locked(State())
 
     func limit(of key: Origin.Key) -> SharedLimit {
-        state.withLock { state in
+        let key = key.ofLimit
+        return state.withLock { state in
             if let known = state.entries[key]?.limit { return known }
             let made = SharedLimit()
             state.entries[key] = Entry(limit: made)

@@ -11,11 +11,17 @@ package struct DestinationCheck: Sendable {
     private let match: DestinationRules.HostMatch
     /// The port to connect to.
     private let port: UInt16
+    /// Whether it is a parent: no rules apply to it, but by SOCKS nothing else would end a circle.
+    private let isParent: Bool
 
-    package init(rules: DestinationRules?, match: DestinationRules.HostMatch, port: UInt16) {
+    package init(
+        rules: DestinationRules?, match: DestinationRules.HostMatch, port: UInt16,
+        isParent: Bool = false
+    ) {
         self.rules = rules
         self.match = match
         self.port = port
+        self.isParent = isParent
     }
 
     /// Why an address may not be connected to; `nil` if it may. A reverse listener's upstream,
@@ -26,9 +32,10 @@ package struct DestinationCheck: Sendable {
     package func refusal(
         of address: IPAddress, own: @autoclosure () -> OwnListeners
     ) -> ExchangeError? {
-        guard let rules else { return nil }
-        if case .refused(let refusal) = rules.decide(address, host: match) {
-            return .destinationRefused(refusal)
+        switch rules?.decide(address, host: match) {
+        case .refused(let refusal): return .destinationRefused(refusal)
+        case .allowed: break
+        case nil: guard isParent else { return nil }
         }
         return own().contains(address, port: port) ? .access(.ownListenerRefused) : nil
     }

@@ -9,6 +9,8 @@ final class HostRules: Sendable {
     let rules: AccessRules
     /// Whether any of them has a rate.
     let haveRates: Bool
+    /// Whether any of them names ways.
+    let haveWays: Bool
     /// In their order.
     private let candidates: [Int]
     private let counts: [EventCounts<RuleEvent>]
@@ -21,6 +23,7 @@ final class HostRules: Sendable {
         self.candidates = candidates
         self.counts = counts
         haveRates = candidates.contains { rules.rules[$0].rate != nil }
+        haveWays = candidates.contains { !rules.rules[$0].parents.isEmpty }
         filter = RuleFilter(candidates.map { rules.rules[$0] })
     }
 
@@ -55,6 +58,22 @@ final class HostRules: Sendable {
             && rules.allowsEveryRequest(
                 tunnel.subject, candidates,
                 minuteOfWeek: { Clock.localMinuteOfWeek(at: tunnel.seconds) })
+    }
+
+    /// The ways that the rule names which decides; empty if it names none.
+    func ways(by judgement: AccessRules.Judgement) -> [WayName] {
+        guard case .allowed = judgement.verdict else { return [] }
+        return judgement.rule.map { rules.rules[$0].parents } ?? []
+    }
+
+    /// The ways to the server of a tunnel in which each request will be judged itself.
+    func ways(ofIntercepted tunnel: AccessRequest) -> [WayName] {
+        let judgement = judge(tunnel)
+        if case .allowed = judgement.verdict { return ways(by: judgement) }
+        let first = rules.firstToAllowSome(
+            tunnel.subject, candidates,
+            minuteOfWeek: { Clock.localMinuteOfWeek(at: tunnel.seconds) })
+        return first.map { rules.rules[$0].parents } ?? []
     }
 
     func name(of rule: Int) -> String { rules.rules[rule].name }

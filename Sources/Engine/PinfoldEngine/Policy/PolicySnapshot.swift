@@ -1,6 +1,7 @@
 import Activity
 import Authentication
 import CachePolicy
+import Clocks
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldMetrics
@@ -18,18 +19,6 @@ package final class PolicySnapshot: Sendable {
     package let trustGeneration: UInt64
     package let configuration: ConfigurationSnapshot
     package let headLimits: HeadLimits
-    /// What a tunnel that was begun under a snapshot depends on.
-    struct Generations: Equatable {
-        let trust: UInt64
-        let rules: UInt64
-        var credentials: UInt64
-    }
-
-    var generations: Generations {
-        Generations(
-            trust: trustGeneration, rules: rulesGeneration, credentials: credentialsGeneration)
-    }
-
     private let systemRoots: SystemRootsVersion
     package let cacheOptions: PolicyOptions
     package let destinationRules: DestinationRules
@@ -39,6 +28,10 @@ package final class PolicySnapshot: Sendable {
     let ruleCounts: [EventCounts<RuleEvent>]
     /// The generation since which the rules have not changed.
     let rulesGeneration: UInt64
+    /// The numbers of all ways that rules name, or have named since the process began: what is
+    /// stored by any of them must be invalidated, as the rules may name them again.
+    let numbersOfRuleWays: Set<UInt64>
+    package let parents: [UpstreamProxy]
     private let defaultTLS: TLSClientContext
     private let entryTLS: [TLSClientContext]
     /// The contexts for probing the servers of tunnels, by host entry; `nil` if they are not
@@ -61,9 +54,11 @@ package final class PolicySnapshot: Sendable {
     /// All names that the gateway uses; `nil` if there is only its own.
     let names: [GatewayName]?
     private let fingerprints: TrustFingerprints
+    /// The servers of reverse listeners that have several.
+    let serverSets: ServerSets
     private let serverRequirements: ServerRequirementsTable
     /// TLS with clients of listeners, by the listeners' names.
-    private let clientTLS: [String: ClientTLS]
+    let clientTLS: [String: ClientTLS]
     /// TLS with the clients of the administrative address; `nil` for clear text.
     package let adminTLS: ClientTLS?
     /// Who may prove to be whom; `nil` if no listener asks. The same object as before as long as
@@ -77,7 +72,7 @@ package final class PolicySnapshot: Sendable {
     let interception: InterceptionPolicy?
     /// The generation since which nothing at all has changed: clients may resume sessions issued
     /// since then.
-    private let sessionGeneration: UInt64
+    package let sessionGeneration: UInt64
 
     /// - Parameters:
     ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
@@ -89,6 +84,8 @@ package final class PolicySnapshot: Sendable {
     ///     ask the reviewer for a certificate if a server requires one.
     ///   - preparesTLS: whether the system's trust anchors are read and the library's contexts
     ///     created now; otherwise by ``prepareTLS(host:port:)``, or for the first TLS connection.
+    ///   - stickyKey: the key of the cookies that bind clients to servers; by default one for this
+    ///     snapshot and those that follow it.
     ///   - labels: the table of label indexes.
     ///   - reachability: finds or creates the states of a host entry's servers, by its name.
     /// - Throws: if the TLS policy is impossible.
@@ -97,8 +94,8 @@ package final class PolicySnapshot: Sendable {
         following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
         ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil,
         images: (any ImageTransforming)? = nil, schemas: SchemaCompiling? = nil,
-        showsChains: Bool = false,
-        preparesTLS: Bool = true, labels: RouteLabels,
+        showsChains: Bool = false, preparesTLS: Bool = true,
+        stickyKey: StickyKey = StickyKey(), labels: RouteLabels,
         reachability: (String) -> EntryReachability
     ) throws(TLSContextError) {
         self.generation = generation
@@ -120,6 +117,8 @@ package final class PolicySnapshot: Sendable {
         } else {
             rulesGeneration = generation
         }
+        numbersOfRuleWays = configuration.numbersOfRuleWays(besides: previous?.numbersOfRuleWays)
+        parents = UpstreamProxy.parents(of: configuration, labels)
         systemRoots = SystemRootsVersion()
         if let previous, previous.headLimits == headLimits, previous.systemRoots == systemRoots,
             configuration.hasSamePolicy(as: previous.configuration)
@@ -172,7 +171,15 @@ package final class PolicySnapshot: Sendable {
             RouteTransformation(
                 $0, name: $0.via ?? configuration.via, images: images, schemas: schemas)
         }
-        fingerprints = try TrustFingerprints(configuration)
+        let fingerprints = try TrustFingerprints(configuration)
+        self.fingerprints = fingerprints
+        serverSets = try ServerSets(
+            configuration, following: previous?.serverSets, key: stickyKey,
+            now: Clock.monotonicMilliseconds()
+        ) { origin in
+            let entry = configuration.hostEntry(host: origin.host.utf8.span, port: origin.port)
+            return fingerprints.of(entry: entry, isFixed: true)
+        }
         serverRequirements = try ServerRequirementsTable(configuration, systemRoots: systemRoots)
         if let previous, previous.configuration == configuration {
             sessionGeneration = previous.sessionGeneration
@@ -186,17 +193,19 @@ package final class PolicySnapshot: Sendable {
                 guard let tls = listener.tls else { continue }
                 made[listener.name] = try ClientTLS(
                     tls, offer: listener.http2.offer,
-                    scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
+                    scope: listener.name, ticketKeys: ticketKeys)
             }
             clientTLS = made
             // A session is resumed only where it began: names of listeners have no slash.
             adminTLS = try configuration.admin.tls.map { (tls) throws(TLSContextError) in
                 try ClientTLS(
-                    tls, offer: ClientHTTP2.off.offer, scope: "\(generation)//admin",
+                    tls, offer: ClientHTTP2.off.offer, scope: "/admin",
                     ticketKeys: ticketKeys)
             }
             interception = try InterceptionPolicy(
-                configuration.interception, issuer: issuer, scope: "\(generation)/interception",
+                configuration.interception, issuer: issuer,
+                // Neither under another configuration nor in another process.
+                scope: "\(ticketKeys?.origin ?? "")/\(generation)/interception",
                 ticketKeys: ticketKeys)
         }
     }
@@ -215,7 +224,7 @@ package final class PolicySnapshot: Sendable {
             ? interception : nil
     }
 
-    /// Whether every tunnel to an authority is intercepted.
+    /// Whether every tunnel to it is intercepted.
     func intercepts(_ authority: BoundAuthority, by rule: TunnelSettings) -> Bool {
         interception != nil
             && configuration.intercepts(
@@ -245,20 +254,6 @@ package final class PolicySnapshot: Sendable {
             entry: entry(host: authority.host, port: authority.port), by: rule) != nil
     }
 
-    /// TLS with a listener's clients; `nil` for clear text.
-    package func clientTLS(ofListener name: String) -> ClientTLS? { clientTLS[name] }
-
-    /// Whether a listener's clients may speak HTTP/2.
-    package func takesHTTP2(ofListener name: String) -> Bool {
-        configuration.listeners.first { $0.name == name }?.http2 == .auto
-    }
-
-    /// The methods by which a listener's clients may prove who they are; empty if they need not.
-    package func methods(ofListener name: String) -> AuthenticationMethods {
-        AuthenticationMethods(
-            configuration.listeners.first { $0.name == name }?.authentication ?? [])
-    }
-
     /// Whether who asked for a tunnel could still prove to be that, by the same password or token.
     /// - Parameter now: seconds since 1970.
     package func confirms(_ identity: Identity, at now: Int64) -> Bool {
@@ -283,7 +278,7 @@ package final class PolicySnapshot: Sendable {
         tls(entryIndex: entry(host: host, port: port)).prepare()
     }
 
-    /// The same for proxies with TLS.
+    /// The same for the library's proxies.
     package func prepareTLSOfProxies() { defaultTLS.prepare() }
 
     /// The context for probing the server of a tunnel.
@@ -291,7 +286,6 @@ package final class PolicySnapshot: Sendable {
         entryIndex.flatMap { entryProbeTLS[$0] } ?? tls(entryIndex: entryIndex)
     }
 
-    /// The timeouts for an authority.
     func timeouts(for authority: BoundAuthority) -> TimeoutsConfiguration {
         timeouts(entryIndex: entry(host: authority.host, port: authority.port))
     }

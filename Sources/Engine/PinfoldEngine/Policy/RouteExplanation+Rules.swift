@@ -29,13 +29,22 @@ extension RouteExplanation {
         /// The rates of these rules, each with its name: that of the rule that decides, and those
         /// that are only reported.
         package let rates: [(rule: String, limits: RateLimits)]
+        /// The ways that the rule names which decides; empty if it names none.
+        package let wayNames: [WayName]
+        /// The same as they are tried; `nil` if it names none.
+        package let proxyWays: [ProxyWay]?
+    }
+
+    /// The listener of clients that ask a proxy, if nobody says which.
+    private static func firstForward(_ policy: PolicySnapshot) -> ListenerConfiguration? {
+        policy.configuration.listeners.first { $0.kind.isForward && !$0.kind.isTransparent }
     }
 
     /// How the rule that allows CONNECT has the tunnel handled.
     static func tunnelSettings(
         _ target: TargetURL, _ asker: Asker, _ policy: PolicySnapshot, now: Int64
     ) -> TunnelSettings {
-        let forward = policy.configuration.listeners.first { $0.kind == .forward }
+        let forward = firstForward(policy)
         let request = AccessRequest(
             subject: AccessRules.Subject(
                 listener: asker.listener ?? forward?.name ?? "", client: asker.client,
@@ -54,9 +63,9 @@ extension RouteExplanation {
         guard policy.accessRules != nil else { return nil }
         let listener: String
         switch form {
-        case .reverse(let name): listener = name
+        case .reverse(let name), .transparent(let name): listener = name
         case .connect, .absolute:
-            let forward = policy.configuration.listeners.first { $0.kind == .forward }
+            let forward = firstForward(policy)
             listener = asker.listener ?? forward?.name ?? ""
         }
         let rules = policy.rules(host: target.host, port: target.port)
@@ -70,18 +79,32 @@ extension RouteExplanation {
                 path: scope == .path ? target.path : [], at: now)
             guard let rules else {
                 return RuleExplanation(
-                    listener: listener, refusal: nil, rule: nil, reported: [], rates: [])
+                    listener: listener, refusal: nil, rule: nil, reported: [], rates: [],
+                    wayNames: [], proxyWays: nil)
             }
             let judgement = rules.judge(request)
+            let names = target.unixPath == nil ? rules.ways(by: judgement) : []
             return RuleExplanation(
                 listener: listener, refusal: rules.refusal(judgement),
                 rule: judgement.rule.map(rules.name), reported: judgement.reported.map(rules.name),
                 rates: (judgement.reported + (judgement.rule.map { [$0] } ?? [])).compactMap {
                     index in
                     rules.rules.rules[index].rate.map { (rules.name(of: index), $0) }
-                })
+                },
+                wayNames: names,
+                proxyWays: names.isEmpty
+                    ? nil
+                    : proxyWays(
+                        policy.ways(
+                            to: BoundAuthority(host: target.host, port: target.port), by: names)))
         }
-        guard case .connect = form else { return judge(asker.method, .path) }
+        let isTunnel =
+            switch form {
+            case .connect: true
+            case .transparent: target.isSecure
+            case .absolute, .reverse: false
+            }
+        guard isTunnel else { return judge(asker.method, .path) }
         switch way {
         case .intercept, .interceptOrPass, .interceptOrInspect:
             let tunnel = judge("CONNECT", .interceptedTunnel)

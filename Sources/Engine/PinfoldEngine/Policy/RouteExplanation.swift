@@ -15,6 +15,9 @@ package struct RouteExplanation: Sendable {
         case absolute
         /// Any request to the reverse listener of this name, whose upstream is the URL's server.
         case reverse(listener: String)
+        /// What the client sends to the URL's server, on a connection that is led to the
+        /// transparent listener of this name: TLS for https, a request otherwise.
+        case transparent(listener: String)
     }
 
     /// How such a request is handled.
@@ -73,6 +76,16 @@ package struct RouteExplanation: Sendable {
         }
     }
 
+    /// A way to the host.
+    package struct ProxyWay: Sendable, Hashable {
+        /// As it is named in the configuration.
+        package let name: String
+        /// The parent's URL without credentials; `nil` for a direct connection.
+        package let url: String?
+        /// Whether the parent alone resolves the host's name.
+        package let resolvesNames: Bool
+    }
+
     /// An address that the host has.
     package struct Address: Sendable {
         package let address: IPAddress
@@ -83,6 +96,8 @@ package struct RouteExplanation: Sendable {
 
     package let host: String
     package let port: UInt16
+    /// The path of the server's Unix socket; `nil` if it is reached by its host.
+    package let unixPath: String?
     /// The index of the host entry that applies, and its label; `nil` if none does.
     package let entry: Int?
     package let label: String
@@ -94,8 +109,13 @@ package struct RouteExplanation: Sendable {
     package let transparency: TransparencyPolicy?
     /// Whether HTTP/2 is spoken with the server.
     package let http2: ServerHTTP2
+    /// The ways to the host, in the order in which they are tried; `nil` if it is connected to
+    /// directly, because nothing else is configured for it.
+    package let proxyWays: [ProxyWay]?
     /// How each form of request is handled; empty if no listener accepts such requests.
     package let ways: [(asking: RequestForm, way: Handling)]
+    /// How the reverse listeners that send requests there tell the server who the client is.
+    package let headers: [String: UpstreamProxyProtocol]
     /// What the rules of `access.rules` say of each of them; empty if there are none.
     package let judgements: [(asking: RequestForm, judgement: RuleExplanation)]
     /// How the access rules treat the destination by its name or, if it is one, its address.
@@ -124,6 +144,7 @@ package struct RouteExplanation: Sendable {
         let hostEntry = entry.map { configuration.hosts.entries[$0] }
         self.host = host
         self.port = port
+        unixPath = target.unixPath
         self.entry = entry
         label = hostEntry?.label ?? "default"
         pattern = hostEntry?.match.first { $0.matches(host: host.utf8.span, port: port) }
@@ -143,13 +164,17 @@ package struct RouteExplanation: Sendable {
             addresses = []
             lookupFailure = failure
         }
-        let unreachable = lookupFailure ?? Self.refusal(of: addresses)
+        // No other proxy leads to a socket of this machine.
+        let proxies =
+            target.unixPath == nil ? policy.ways(host: host, port: port, entryIndex: entry) : nil
+        proxyWays = proxies.map { Self.proxyWays($0) }
         let expired = Self.expiry(of: pinsets, at: now)
         var ways: [(asking: RequestForm, way: Handling)] = []
         // Stored responses are looked up before a connection is made, so that they are served even
         // if none can be made.
         var reachesCache = false
         var judgements: [(asking: RequestForm, judgement: RuleExplanation)] = []
+        var headers: [String: UpstreamProxyProtocol] = [:]
         func judged(_ form: RequestForm, _ way: Handling) -> Handling {
             guard let judgement = Self.judge(form, way, target, asking, policy, now: now) else {
                 return way
@@ -157,20 +182,55 @@ package struct RouteExplanation: Sendable {
             judgements.append((form, judgement))
             return way.orRefused(by: judgement.refusal)
         }
-        if configuration.listeners.contains(where: { $0.kind == .forward }) {
-            if isSecure {
+        let (known, failure) = (addresses, lookupFailure)
+        /// What becomes of it, if there is no way to the host.
+        func reached(_ form: RequestForm, _ way: Handling) -> Handling {
+            let rule = judgements.first { $0.asking == form }?.judgement.wayNames ?? []
+            let unreachable = Self.unreachable(
+                policy.ways(host: host, port: port, entryIndex: entry, by: rule), known, failure)
+            return way.orRefused(by: unreachable, expired)
+        }
+        let asked = configuration.listeners.filter {
+            $0.kind.isForward && !$0.kind.isTransparent
+                && (asking.listener == nil || asking.listener == $0.name)
+                && target.unixPath == nil
+        }
+        if !asked.isEmpty {
+            let takesURLs = asked.contains { $0.kind == .forward }
+            if isSecure || !takesURLs {
                 let rule = Self.tunnelSettings(target, asking, policy, now: now)
                 ways.append(
                     (.connect, judged(.connect, Self.connect(policy, host, port, rule))))
             }
-            ways.append((.absolute, judged(.absolute, Self.absolute(request, isSecure))))
+            if takesURLs {
+                ways.append((.absolute, judged(.absolute, Self.absolute(request, isSecure))))
+            }
             reachesCache = ways.contains { $0.way.looksUpResponses }
-            ways = ways.map { ($0, $1.orRefused(by: unreachable, expired)) }
+            for (index, (form, way)) in ways.enumerated() {
+                ways[index].way = reached(form, way)
+            }
+        }
+        for listener in configuration.listeners where listener.kind.isTransparent {
+            guard asking.listener == nil || asking.listener == listener.name else { continue }
+            var asking = asking
+            asking.listener = listener.name
+            let rule = Self.tunnelSettings(target, asking, policy, now: now)
+            let form = RequestForm.transparent(listener: listener.name)
+            let way = judged(
+                form,
+                isSecure
+                    ? Self.connect(policy, host, port, rule) : Self.absolute(request, isSecure))
+            reachesCache = reachesCache || way.looksUpResponses
+            ways.append((form, reached(form, way)))
         }
         for listener in configuration.listeners {
-            guard case .reverse(let upstream) = listener.kind, upstream.host == host,
-                upstream.port == port, (upstream.scheme == .https) == isSecure
-            else { continue }
+            let isAsked = listener.upstreamOrigins.contains { upstream in
+                upstream.host == host && upstream.port == port
+                    && (upstream.scheme == .https) == isSecure
+                    && upstream.unixPath == target.unixPath
+            }
+            guard isAsked else { continue }
+            headers[listener.name] = listener.upstreamProxyProtocol
             let fixed = policy.target(host: host, port: port, by: .fixed(isSecure: isSecure))
             let form = RequestForm.reverse(listener: listener.name)
             let way = judged(form, Self.absolute(fixed, isSecure))
@@ -179,10 +239,36 @@ package struct RouteExplanation: Sendable {
         }
         self.ways = ways
         self.judgements = judgements
+        self.headers = headers
         destination = Self.destination(policy, request, host)
         let connects = ways.contains { !$0.way.isRefused }
         (cacheIsUsed, cacheReason) = Self.cache(
             configuration, entry, isReached: reachesCache, connects: connects)
+    }
+
+    /// Ways as they are shown.
+    static func proxyWays(_ list: WayList?) -> [ProxyWay] {
+        (list?.ways ?? [.direct]).map { way in
+            ProxyWay(
+                name: way.proxy?.standing?.name ?? WayName.direct.text,
+                url: way.proxy?.description,
+                resolvesNames: !(way.proxy?.needsAddresses(isRestricted: true) ?? true))
+        }
+    }
+
+    /// Why no way leads to the host, as far as its addresses decide that.
+    private static func unreachable(
+        _ proxies: WayList?, _ addresses: [Address], _ lookupFailure: ExchangeError?
+    ) -> ExchangeError? {
+        guard let ways = proxies?.ways else { return lookupFailure ?? refusal(of: addresses) }
+        if ways.contains(where: { !($0.proxy?.needsAddresses(isRestricted: true) ?? true) }) {
+            return nil
+        }
+        if let lookupFailure { return lookupFailure }
+        // A proxy that resolves the name, too, might choose any of them.
+        let choosesItself = ways.contains { ($0.proxy?.scheme ?? .socks5) == .socks5 }
+        return choosesItself
+            ? refusal(of: addresses) : addresses.lazy.compactMap(\.refusal).first
     }
 
     /// The error if the gateway may connect to none of the addresses: the last one found.

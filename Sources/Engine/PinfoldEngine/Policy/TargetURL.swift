@@ -1,4 +1,5 @@
 import HTTPCore
+import PinfoldConfiguration
 
 /// The target of a URL, as the gateway parses it in a request.
 package struct TargetURL: Sendable, Hashable {
@@ -9,12 +10,24 @@ package struct TargetURL: Sendable, Hashable {
     package let isSecure: Bool
     /// The path as sent, without the query; empty means `/`.
     package let path: [UInt8]
+    /// The path of the Unix socket in place of a URL; `nil` for a URL.
+    package let unixPath: String?
+
+    /// A server on a Unix socket, with the host and port by which it is known.
+    package init(unixPath: String) {
+        host = UpstreamOrigin.localName
+        port = UpstreamOrigin.Scheme.http.defaultPort
+        isSecure = false
+        path = []
+        self.unixPath = unixPath
+    }
 
     package init(host: String, port: UInt16, isSecure: Bool) {
         self.host = host
         self.port = port
         self.isSecure = isSecure
         path = []
+        unixPath = nil
     }
 
     /// Parses a URL with the parser for requests. A fragment is left out, as clients do.
@@ -34,6 +47,7 @@ package struct TargetURL: Sendable, Hashable {
         host = bytes.span.text(at: head.host).lowercasedASCII
         port = head.port
         isSecure = head.scheme == .https
+        unixPath = nil
         path = Array(bytes[head.path.indices].prefix { $0 != UInt8(ascii: "?") })
     }
 }

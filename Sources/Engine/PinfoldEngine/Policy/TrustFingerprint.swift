@@ -52,14 +52,7 @@ struct TrustForm {
     mutating func add(_ tls: UpstreamTLS) {
         add(tls.minimum.rawValue.utf8)
         add((tls.profile?.rawValue ?? "").utf8)
-        add(all: tls.roots) { form, source in
-            switch source {
-            case .system: form.bytes.append(0)
-            case .file(_, let certificates):
-                form.bytes.append(1)
-                form.add(all: certificates) { $0.add($1) }
-            }
-        }
+        add(tls.roots)
         // A server may respond differently to different clients.
         add(tls.clientIdentity?.chain ?? [])
         add((tls.ciphers ?? "").utf8)
@@ -68,6 +61,18 @@ struct TrustForm {
         // A reissued list that revokes the same certificates changes nothing.
         add(all: tls.crls.flatMap(\.contents)) { $0.add($1.bytes) }
         if let transparency = tls.transparency.policy { add(transparency) }
+    }
+
+    /// The system's roots are only named.
+    private mutating func add(_ roots: [ConfiguredRoots]) {
+        add(all: roots) { form, source in
+            switch source {
+            case .system: form.bytes.append(0)
+            case .file(_, let certificates):
+                form.bytes.append(1)
+                form.add(all: certificates) { $0.add($1) }
+            }
+        }
     }
 
     /// Nothing is added if nothing is required. This cannot be confused with what follows then,
@@ -89,6 +94,17 @@ struct TrustForm {
             form.add(Int(log.expiries?.lowerBound ?? 0))
             form.add(Int(log.expiries?.upperBound ?? 0))
         }
+    }
+
+    /// What the sessions of a listener's clients stand for: what the client has been shown, and
+    /// what it has proved.
+    mutating func add(_ tls: ListenerTLS) {
+        add(tls.minimum.rawValue.utf8)
+        // A certificate tells its key.
+        add(all: tls.certificates) { $0.add($1.chain) }
+        add(tls.clientRoots)
+        add(tls.clientCertificates.rawValue.utf8)
+        add(all: tls.clientSubjects) { $0.add($1.description.utf8) }
     }
 
     /// What servers must satisfy in addition.
@@ -152,6 +168,19 @@ struct TrustForm {
         }
     }
 
+    /// The ways by which responses are obtained: whoever forwards a request in clear text may
+    /// answer as it likes. Their order and their credentials say nothing about that. Nothing is
+    /// added if there are none.
+    /// - Parameter entry: the host's; `nil` if none matches.
+    mutating func add(ways entry: HostEntry?, of configuration: ConfigurationSnapshot) {
+        let ways = entry?.parents ?? configuration.ways.parents
+        guard !configuration.parents.isEmpty, !ways.isEmpty, ways != [.direct] else { return }
+        add(-4)
+        add(all: configuration.written(ways)) { $0.add($1.utf8) }
+        let direct = configuration.ways.noProxy.texts + (entry?.noProxy.texts ?? [])
+        add(all: direct.sorted()) { $0.add($1.utf8) }
+    }
+
     /// The trust if no host entry matches: the same as for an empty entry.
     mutating func add(defaultsOf configuration: ConfigurationSnapshot) {
         add(configuration.tls)
@@ -211,11 +240,13 @@ struct TrustFingerprints: Sendable {
                 var form = TrustForm()
                 form.add(access: access)
                 form.add(entry, of: configuration)
+                form.add(ways: entry, of: configuration)
                 made.append(try TrustFingerprint(form))
             }
             var form = TrustForm()
             form.add(access: access)
             form.add(defaultsOf: configuration)
+            form.add(ways: nil, of: configuration)
             return (made, try TrustFingerprint(form))
         }
         (entries, defaults) = try all(configuration.access)

@@ -11,6 +11,8 @@ struct ProxiedOrigins {
     }
 
     private var servers: [Target: Origin] = [:]
+    /// The origins of a gateway by other ways than directly.
+    private var byWay: [Origin.Key: Origin] = [:]
     private var proxies: [UpstreamProxy: Origin] = [:]
     /// How many there may be before unused ones are searched for: twice as many as were in use the
     /// last time.
@@ -19,7 +21,8 @@ struct ProxiedOrigins {
     /// How many origins are kept; beyond that, unused ones are forgotten.
     private static let capacity = 1024
 
-    var all: [Origin] { Array(servers.values) + Array(proxies.values) }
+    var all: [Origin] { Array(servers.values) + Array(byWay.values) + Array(proxies.values) }
+    private var count: Int { servers.count + byWay.count + proxies.count }
 
     /// - Parameter host: in lower case.
     mutating func origin(
@@ -31,10 +34,46 @@ struct ProxiedOrigins {
         let route = scheme == .https ? ProxyRoute(route.proxy) : route
         let target = Target(host: host, port: port, scheme: scheme, route: route)
         if let known = servers[target] { return known }
-        if servers.count + proxies.count >= limit { forgetUnused() }
+        if count >= limit { forgetUnused() }
         let made = make(target, policy)
         servers[target] = made
         return made
+    }
+
+    /// The same origin through a gateway's parent.
+    /// - Parameter tunnelsClearText: whether the parent must not forward requests itself.
+    mutating func origin(
+        of origin: Origin, through proxy: UpstreamProxy, tunnelsClearText: Bool
+    ) -> Origin {
+        // Only in a tunnel does the server get its PROXY header.
+        let isTunnelled =
+            origin.key.isSecure || tunnelsClearText || !proxy.forwardsRequests
+            || origin.key.proxyHeader != nil
+        var key = origin.key
+        key.proxyUse = isTunnelled ? .tunnel(proxy) : .forwarded(proxy)
+        if let known = byWay[key], known.policy === origin.policy {
+            known.maxConnections = origin.maxConnections
+            return known
+        }
+        if count >= limit { forgetUnused() }
+        let made = Origin(
+            key: key, policy: origin.policy, entryIndex: origin.entryIndex,
+            refusal: origin.refusal, match: origin.match,
+            carrier: isTunnelled ? nil : self.proxy(proxy, origin.policy), context: origin.tls)
+        made.maxConnections = origin.maxConnections
+        byWay[key] = made
+        return made
+    }
+
+    /// Forgets servers by other ways than directly.
+    /// - Parameter removed: the same servers, without a parent.
+    /// - Returns: what they were.
+    mutating func remove(_ removed: [Origin]) -> [Origin] {
+        guard !byWay.isEmpty else { return [] }
+        let keys = Set(removed.map(\.key))
+        let found = byWay.filter { keys.contains($0.key.direct) }
+        for key in found.keys { byWay[key] = nil }
+        return Array(found.values)
     }
 
     private mutating func make(_ target: Target, _ policy: PolicySnapshot) -> Origin {
@@ -52,14 +91,16 @@ struct ProxiedOrigins {
             match: found.match, carrier: isTunnelled ? nil : self.proxy(proxy, policy))
     }
 
-    /// The origin of the proxy itself: no host entry applies to it, and therefore no pinset.
+    /// The origin of the proxy itself. To the library's, no host entry applies, and therefore no
+    /// pinset.
     private mutating func proxy(_ proxy: UpstreamProxy, _ policy: PolicySnapshot) -> Origin {
         if let known = proxies[proxy] { return known }
         let made = Origin(
             key: Origin.Key(
                 host: proxy.host, port: proxy.port, isSecure: proxy.isSecure,
-                requestedPort: proxy.port, proxyUse: .proxy(proxy)),
-            policy: policy, entryIndex: nil, refusal: nil,
+                requestedPort: proxy.port, proxyUse: .proxy(proxy),
+                takesOnlyHTTP1: proxy.standing != nil),
+            policy: policy, entryIndex: proxy.entryIndex(under: policy), refusal: nil,
             match: policy.destinationMatch(host: proxy.host, port: proxy.port))
         proxies[proxy] = made
         return made
@@ -68,18 +109,22 @@ struct ProxiedOrigins {
     /// What waits for or uses a carrier refers to the origin that it is for.
     private mutating func forgetUnused() {
         servers.keepNeeded()
+        byWay.keepNeeded()
         proxies.keepNeeded()
-        limit = max(Self.capacity, (servers.count + proxies.count) * 2)
+        limit = max(Self.capacity, count * 2)
+    }
+}
+
+extension Origin.Key {
+    /// The key of the same server without a parent.
+    var direct: Origin.Key {
+        var key = self
+        key.proxyUse = .direct
+        return key
     }
 }
 
 extension Origin {
-    /// The address that connections are made to: that of the origin itself, or of the proxy in
-    /// front of it.
-    var connectsTo: (host: String, port: UInt16) {
-        if let tunnelProxy { (tunnelProxy.host, tunnelProxy.port) } else { (key.host, key.port) }
-    }
-
     /// Whether the access rules apply to the addresses connected to: not if the operator has named
     /// them.
     var isSubjectToRules: Bool {

@@ -1,16 +1,25 @@
 import HTTPCore
 import PinfoldTLS
+import ProxyProtocols
 
 /// Why a request could not be sent through a proxy.
 package enum ProxyError: Error, Sendable {
     /// It could not be connected to: its name or address failed, or it took too long.
     case unreachable(ExchangeError)
+    /// Its address is one that the gateway itself listens on.
+    case ownAddress
     /// It is not trusted, or TLS with it failed.
     case tlsFailed(TLSError)
     /// It did not open the tunnel in time.
     case timeout
     /// It answered CONNECT with a status other than 2xx.
     case refused(ProxyAnswer)
+    /// It or a proxy behind it has found that requests go round in a circle (508).
+    case loop
+    /// What it answered by SOCKS5 does not open a connection.
+    case socks(SOCKS5Error)
+    /// It would resolve the name, whose addresses the gateway cannot find out.
+    case nameUnchecked(ExchangeError)
     /// It ended the connection before it answered.
     case closed
     /// Its answer is not a valid HTTP response.
@@ -27,7 +36,12 @@ package enum ProxyError: Error, Sendable {
         case .tlsFailed: .tlsFailed
         case .timeout: .timeout
         case .refused(let answer): answer.status == 407 ? .authenticationRequired : .refused
-        case .closed, .badAnswer, .tooManyInterim, .spokeUnasked: .badResponse
+        case .loop, .ownAddress: .loop
+        case .socks(.refused): .refused
+        case .socks(.authenticationRequired), .socks(.authenticationFailed):
+            .authenticationRequired
+        case .nameUnchecked: .nameUnchecked
+        case .closed, .badAnswer, .tooManyInterim, .spokeUnasked, .socks: .badResponse
         }
     }
 
@@ -39,6 +53,10 @@ package enum ProxyError: Error, Sendable {
         case .tlsFailed(let error): return "\(error)"
         case .timeout: return nil
         case .refused(let answer): return "it answered with status \(answer.status)"
+        case .loop: return nil
+        case .ownAddress: return "the proxy's address is one that this gateway listens on"
+        case .socks(let error): return "\(error)"
+        case .nameUnchecked(let fault): return fault.explanation
         case .closed: return "it closed the connection before it answered"
         case .badAnswer(let error): return "\(error.explanation)"
         case .tooManyInterim: return "it sent too many interim responses"
@@ -83,6 +101,7 @@ extension ExchangeError {
             return
         }
         switch fault {
+        case .access(.ownListenerRefused): self = .proxy(.ownAddress)
         case .tlsFailed(let error): self = .proxy(.tlsFailed(error))
         case .tlsTimeout: self = .proxy(.timeout)
         default: self = .proxy(.unreachable(fault))

@@ -2,31 +2,56 @@ import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldTLS
+import ProxyProtocols
 
-/// Requests a tunnel to an origin from a proxy (RFC 9110 §9.3.6), over a new connection to the
-/// proxy.
+/// Requests a tunnel to a server from a proxy, by CONNECT (RFC 9110 §9.3.6) or by SOCKS5
+/// (``SOCKS5ClientHandshake``), over a new connection to the proxy.
 ///
 ///     securing ──► asking ──► ended
 ///        └──────────┴───────────▲
 ///
-/// Securing is TLS with the proxy itself, if it uses that: with its own name and the roots in
-/// force, without the origin's pinsets. One deadline applies to both steps.
+/// Securing is TLS with the proxy itself, if it uses that: with its own name, by its own host entry
+/// (a gateway's parent) or the roots in force, without the server's pinsets. One deadline applies
+/// to both steps.
 final class ProxyTunnel: EventHandler {
+    /// What is requested, and of which proxy.
+    struct Subject {
+        /// The server.
+        let authority: BoundAuthority
+        let proxy: UpstreamProxy
+        let policy: PolicySnapshot
+        /// The address that a SOCKS5 proxy is asked for; `nil` for the name.
+        var address: IPAddress?
+        /// The lines of Via that go with CONNECT, by which loops of gateways end.
+        var via: [UInt8] = []
+        /// Whether the server may speak first, so that its data may follow the answer at once.
+        var takesEarlyData = false
+    }
+
     /// The opened tunnel. The descriptor belongs to the caller.
     struct Opened {
         /// The session with the proxy that carries the tunnel; `nil` if the socket does.
         let session: TLSClientConnection?
+        /// What the server has sent already; `nil` if nothing.
+        var leftover: Buffer?
         let microseconds: Int64
     }
 
-    private enum State { case securing, asking, ended }
+    private enum State {
+        case securing
+        /// CONNECT has been queued.
+        case asking
+        /// The handshake of SOCKS5 has begun.
+        case shakingHands(SOCKS5ClientHandshake)
+        case ended
+    }
 
     /// The most interim responses that a proxy may send.
     private static let interimLimit = 8
 
     let environment: Environment
-    private let origin: Origin
-    private let proxy: UpstreamProxy
+    private let subject: Subject
+    private var proxy: UpstreamProxy { subject.proxy }
     private var transport: Transport
     /// Called once, after `start` has returned; in case of a failure, after the connection has been
     /// closed. Not called after `cancel`.
@@ -43,15 +68,14 @@ final class ProxyTunnel: EventHandler {
     /// - Parameter connection: the connection to the proxy, which belongs to the tunnel until it is
     ///   opened.
     init(
-        environment: Environment, origin: Origin, proxy: UpstreamProxy, connection: Transport,
+        environment: Environment, subject: Subject, connection: Transport,
         completion: @escaping (Result<Opened, ExchangeError>) -> Void
     ) {
         self.environment = environment
-        self.origin = origin
-        self.proxy = proxy
+        self.subject = subject
         self.completion = completion
         transport = connection
-        parser = ResponseHeadParser(limits: origin.policy.headLimits)
+        parser = ResponseHeadParser(limits: subject.policy.headLimits)
     }
 
     /// Starts; the loop keeps the tunnel alive until it ends.
@@ -72,8 +96,9 @@ final class ProxyTunnel: EventHandler {
 
     private func prepare() throws(TLSError) {
         guard proxy.isSecure else { return ask() }
+        let entry = proxy.entryIndex(under: subject.policy)
         let tls = try TLSClientConnection(
-            context: origin.policy.tls(entryIndex: nil), fileDescriptor: transport.descriptor,
+            context: subject.policy.tls(entryIndex: entry), fileDescriptor: transport.descriptor,
             host: proxy.host, port: proxy.port, now: environment.wallSeconds,
             // CONNECT is sent in HTTP/1.1.
             offer: .http1)
@@ -82,10 +107,13 @@ final class ProxyTunnel: EventHandler {
 
     /// The tunnel is no longer needed.
     func cancel() {
-        guard state != .ended else { return }
+        guard !isOver else { return }
         end()
         transport.close()
     }
+
+    private var isOver: Bool { if case .ended = state { true } else { false } }
+    private var isSecuring: Bool { if case .securing = state { true } else { false } }
 
     // MARK: Events
 
@@ -97,11 +125,11 @@ final class ProxyTunnel: EventHandler {
 
     private func continueRequest() {
         budget.renew(environment.loop)
-        if state == .securing { performHandshake() }
-        guard state == .asking else { return }
+        if isSecuring { performHandshake() }
+        guard !isSecuring, !isOver else { return }
         // If it cannot be sent, what the proxy sent before it closed is still read.
         _ = transport.flush(&output, on: environment.loop, spending: &budget)
-        while state == .asking, read() {}
+        while !isOver, read() {}
     }
 
     private func performHandshake() {
@@ -124,20 +152,37 @@ final class ProxyTunnel: EventHandler {
     }
 
     private var evaluatedServer: EvaluatedServer {
-        EvaluatedServer(proxy.authority, origin.policy, entryIndex: nil)
+        EvaluatedServer(
+            proxy.authority, subject.policy, entryIndex: proxy.entryIndex(under: subject.policy))
     }
 
     // MARK: The request
 
     private func ask() {
-        let target = "\(BoundAuthority(host: origin.key.host, port: origin.key.port))"
+        guard proxy.scheme.isHTTP else { return greet() }
+        let target = "\(subject.authority)"
         var head = Array("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n".utf8)
         head += proxy.authorizationLine("CONNECT", target)
+        head += subject.via
         head += [0x0D, 0x0A]
-        let buffer = environment.loop.buffers.holding(head)
+        queue(head)
+        state = .asking
+    }
+
+    private func greet() {
+        let (host, port) = (subject.authority.host, subject.authority.port)
+        let address = subject.address ?? IPAddress(literal: host.utf8.span)
+        let target = address.map { SOCKSDestination.Host.address($0) } ?? .name(Array(host.utf8))
+        let handshake = SOCKS5ClientHandshake(
+            to: SOCKSDestination(target, port: port), as: proxy.socksCredentials)
+        queue(handshake.greeting)
+        state = .shakingHands(handshake)
+    }
+
+    private func queue(_ bytes: [UInt8]) {
+        let buffer = environment.loop.buffers.holding(bytes)
         environment.metrics.add(.upstreamBytesSent, UInt64(buffer.count))
         output.append(buffer.readable, owner: buffer)
-        state = .asking
     }
 
     // MARK: The answer
@@ -153,7 +198,7 @@ final class ProxyTunnel: EventHandler {
         case .bytes(let count, _):
             input?.end += count
             environment.metrics.add(.upstreamBytesReceived, UInt64(count))
-            return input.map { readHeads($0) } ?? false
+            return input.map { take($0) } ?? false
         case .wouldBlock: return false
         case .turnIsOver:
             environment.loop.requeue(self)
@@ -163,6 +208,36 @@ final class ProxyTunnel: EventHandler {
         case .failed: fail(.proxy(.closed))
         }
         return false
+    }
+
+    private func take(_ input: Buffer) -> Bool {
+        if case .shakingHands(let handshake) = state { return shakeHands(handshake, input) }
+        return readHeads(input)
+    }
+
+    /// Continues the handshake of SOCKS5; returns false if it has ended.
+    private func shakeHands(_ handshake: SOCKS5ClientHandshake, _ input: Buffer) -> Bool {
+        var handshake = handshake
+        do throws(SOCKS5Error) {
+            while !input.isEmpty {
+                let (action, consumed) = try handshake.receive(input.readable.octets)
+                input.start += consumed
+                switch action {
+                case .wait: break
+                case .send(let bytes):
+                    queue(bytes)
+                    _ = transport.flush(&output, on: environment.loop, spending: &budget)
+                case .opened:
+                    opened(hasMore: !input.isEmpty)
+                    return false
+                }
+            }
+            state = .shakingHands(handshake)
+            return true
+        } catch {
+            fail(.proxy(.socks(error)))
+            return false
+        }
     }
 
     /// Reads the complete heads; returns false if one of them was the answer.
@@ -210,12 +285,16 @@ final class ProxyTunnel: EventHandler {
     private func answered(_ bytes: [UInt8], hasMore: Bool) {
         guard head.status / 100 == 2 else {
             let answer = bytes.withUnsafeBytes { ProxyAnswer(head, in: $0) }
-            return fail(.proxy(.refused(answer)))
+            return fail(.proxy(answer.status == 508 ? .loop : .refused(answer)))
         }
-        guard !hasMore else { return fail(.proxy(.spokeUnasked)) }
+        opened(hasMore: hasMore)
+    }
+
+    private func opened(hasMore: Bool) {
+        guard !hasMore || subject.takesEarlyData else { return fail(.proxy(.spokeUnasked)) }
         let completion = completion
         let opened = Opened(
-            session: transport.tls as? TLSClientConnection,
+            session: transport.tls as? TLSClientConnection, leftover: hasMore ? input.take() : nil,
             microseconds: max(0, Clock.monotonicMicroseconds() - started))
         end()
         completion?(.success(opened))
@@ -224,7 +303,7 @@ final class ProxyTunnel: EventHandler {
     // MARK: The end
 
     private func fail(_ fault: ExchangeError) {
-        guard state != .ended else { return }
+        guard !isOver else { return }
         let completion = completion
         end()
         transport.close()

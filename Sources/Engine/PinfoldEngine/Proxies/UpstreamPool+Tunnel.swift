@@ -7,30 +7,47 @@ extension UpstreamPool {
         _ origin: Origin, _ made: EstablishedConnection,
         _ times: ConnectionTimes, in session: TLSClientConnection? = nil
     ) {
+        var use: PrivateUse?
+        if origin.key.proxyHeader != nil {
+            use = claim(origin, for: made)
+            guard use != nil else { return }
+        }
         do throws(ExchangeError) {
-            try establish(origin, made, times, in: session)
+            try establish(origin, made, times, in: session, use)
         } catch {
             made.transport.close()
-            failed(origin, StreamError(error))
+            failed(origin, StreamError(error), use)
         }
     }
 
-    /// Requests a tunnel to the origin from a proxy, over the connection to it.
-    func openTunnel(
-        _ origin: Origin, _ proxy: UpstreamProxy,
-        _ made: EstablishedConnection, _ times: ConnectionTimes
-    ) {
-        let tunnel = ProxyTunnel(
-            environment: environment, origin: origin, proxy: proxy, connection: made.transport
+    /// Requests a tunnel to the origin from a proxy.
+    func openTunnel(_ origin: Origin, _ proxy: UpstreamProxy, for client: IPNetwork?) {
+        // The first waiter will get it. What it has passed through ends loops for all.
+        let via = origin.waiters.first?.consumer.passage.via ?? []
+        var operation: ProxiedConnection?
+        operation = ProxiedConnection(
+            environment: environment,
+            subject: ProxiedConnection.Subject(
+                tunnel: ProxyTunnel.Subject(
+                    authority: BoundAuthority(host: origin.key.host, port: origin.key.port),
+                    proxy: proxy, policy: origin.policy, via: via),
+                client: client,
+                // The library's user and the operator of a reverse listener have named the server.
+                rules: proxy.standing != nil && !origin.key.isFixed
+                    ? origin.policy.destinationRules : nil,
+                match: origin.match, stepMilliseconds: origin.timeouts.connectMilliseconds)
         ) { [unowned self] result in
+            if let operation { operations[ObjectIdentifier(operation)] = nil }
+            operation = nil
             switch result {
             case .success(let opened):
-                var times = times
-                times.tunnel = opened.microseconds
-                establishOrFail(origin, made, times, in: opened.session)
-            case .failure(let fault): failed(origin, StreamError(fault))
+                establishOrFail(
+                    origin, opened.connection, opened.times, in: opened.tunnel.session)
+            case .failure(let failure): failed(origin, failure)
             }
         }
-        tunnel.start(timeoutMilliseconds: origin.timeouts.connectMilliseconds)
+        guard let operation else { return }
+        operations[ObjectIdentifier(operation)] = operation
+        operation.start()
     }
 }

@@ -172,7 +172,9 @@ extension Exchange {
         }
         pace(use, wait.next)
         switch wait.next {
-        case .request(let origin): goOn(to: origin)
+        case .request(let origin):
+            compareOriginal(with: origin)
+            goOn(to: origin)
         case .tunnel(let authority, let handling): openTunnel(to: authority, handling, wait.policy)
         }
     }

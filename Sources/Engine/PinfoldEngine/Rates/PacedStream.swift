@@ -290,7 +290,7 @@ final class PacedStream: EventHandler, DownstreamStream {
 
     var account: ClientAccount? { inner.account }
     var refusal: ExchangeError { inner.refusal }
-    var localAddress: IPAddress? { inner.localAddress }
+    var localEndpoint: Endpoint? { inner.localEndpoint }
     var sentBytes: (total: UInt64, content: UInt64) { inner.sentBytes }
     var isFlushed: Bool { queue.isEmpty && inner.isFlushed }
     var inputFollows: Bool { held != nil || inner.inputFollows }

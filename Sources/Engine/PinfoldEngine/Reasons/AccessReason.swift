@@ -1,6 +1,7 @@
 /// Why a request is not allowed, in the order of the documentation.
 package enum AccessReason: UInt8, Sendable, CaseIterable {
     case notAProxyRequest
+    case requestForProxy
     case misdirected
     case clientNotAllowed
     case clientSubjectNotAllowed
@@ -30,6 +31,14 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
                 "this is a forward proxy: expected an absolute URL in the request line, or CONNECT",
                 remedy: "Set the address as the client's proxy (`http_proxy`, `curl -x`), or make "
                     + "the listener `kind: reverse`.")
+        case .requestForProxy:
+            ReasonEntry(
+                "request-for-a-proxy", .access, 400, .requestDenied,
+                "this is a transparent listener: expected a request as the server itself would get "
+                    + "it, and no CONNECT or URL of another scheme or port",
+                remedy: "The client is set to use a proxy, and its connections to that are led "
+                    + "here. Set a listener of `kind: forward` as its proxy, and exempt its "
+                    + "address from the firewall's rule.")
         case .misdirected:
             ReasonEntry(
                 "misdirected-request", .access, 421, .requestDenied,

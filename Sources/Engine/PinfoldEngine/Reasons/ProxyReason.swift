@@ -6,6 +6,8 @@ package enum ProxyReason: UInt8, Sendable, CaseIterable {
     case refused
     case authenticationRequired
     case badResponse
+    case loop
+    case nameUnchecked
 
     /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
@@ -18,8 +20,9 @@ package enum ProxyReason: UInt8, Sendable, CaseIterable {
         case .tlsFailed:
             Self.entry(
                 "proxy-tls-failed", .tlsProtocolError, "no secure connection to the proxy",
-                "Its certificate must name the proxy and be valid under the client's roots; pins "
-                    + "apply to servers only. For a proxy in clear text, use http://.")
+                "Its certificate must name the proxy and be valid under the client's roots; of a "
+                    + "gateway's parent, its entry of hosts decides, pins included. For a proxy in "
+                    + "clear text, use http://.")
         case .timeout:
             Self.entry(
                 "proxy-timeout", .connectionTimeout, "the proxy did not open the tunnel in time",
@@ -33,12 +36,26 @@ package enum ProxyReason: UInt8, Sendable, CaseIterable {
             Self.entry(
                 "proxy-authentication-required", .requestDenied,
                 "the proxy requires a user name and password, or rejected those that were sent",
-                "Put them into the proxy's URL: http://user:password@host:port.")
+                "Give them to the gateway in user and passwordFile of its entry of parents, or to "
+                    + "the library in the proxy's URL: http://user:password@host:port.")
         case .badResponse:
             Self.entry(
                 "proxy-bad-response", .protocolError,
-                "the proxy's answer to the CONNECT request is not valid HTTP",
-                "Check that an HTTP proxy listens there. The message says what is wrong.")
+                "the proxy's answer to CONNECT or by SOCKS5 is not valid",
+                "Check that an HTTP proxy listens there, or a SOCKS5 proxy for a socks5 URL. The "
+                    + "message says what is wrong.")
+        case .loop:
+            Self.entry(
+                "proxy-loop", .loopDetected,
+                "the request goes round in a circle of proxies",
+                "One of the proxies that it was sent through is this gateway, or has it as a way "
+                    + "to the server: remove one of the two.", 508)
+        case .nameUnchecked:
+            Self.entry(
+                "proxy-name-unchecked", .dnsError,
+                "the proxy would resolve a name whose addresses the gateway cannot check",
+                "Correct the gateway's name servers, or write resolves: parent in the proxy's "
+                    + "entry of parents: access.destinations then judges names only.")
         }
     }
 

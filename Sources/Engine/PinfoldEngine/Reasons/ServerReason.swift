@@ -1,9 +1,12 @@
 /// What goes wrong with a server or the connection to it, in the order of the documentation.
 package enum ServerReason: UInt8, Sendable, CaseIterable {
     // Connecting.
+    case noServer
     case connectionRefused
     case connectTimeout
     case destinationUnreachable
+    case socketMissing
+    case socketNotPermitted
     case connectFailed
     // The response.
     case upstreamSpokeUnasked
@@ -25,6 +28,13 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
     /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
+        case .noServer:
+            ReasonEntry(
+                "no-server", .connection, 503, .destinationUnavailable,
+                "none of the route's servers can be asked",
+                remedy: "The checks of `upstreams.health` have found all of them down, or those "
+                    + "that are not have a weight of 0: the operational log and `pinfold status` "
+                    + "say why. Retry-After in the reply is the time to the next check.")
         case .connectionRefused:
             ReasonEntry(
                 "connection-refused", .connection, 502, .connectionRefused,
@@ -41,6 +51,17 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
                 "destination-unreachable", .connection, 502, .destinationUnroutable,
                 "there is no route to the server's address",
                 remedy: "Check the gateway's routes and the server's network.")
+        case .socketMissing:
+            ReasonEntry(
+                "socket-missing", .connection, 502, .destinationUnavailable,
+                "there is no file at the path of the server's Unix socket",
+                remedy: "Start the server, or correct the path: the operational log has it.")
+        case .socketNotPermitted:
+            ReasonEntry(
+                "socket-not-permitted", .connection, 502, .destinationUnavailable,
+                "connecting to the server's Unix socket is not permitted",
+                remedy: "Let the gateway's user write to the socket, and pass through all folders "
+                    + "of its path: the operational log has it.")
         case .connectFailed:
             ReasonEntry(
                 "connect-failed", .connection, 502, .destinationUnavailable,

@@ -58,7 +58,7 @@ final class ChangedHeads: DownstreamStream {
 
     var account: ClientAccount? { stream.account }
     var refusal: ExchangeError { stream.refusal }
-    var localAddress: IPAddress? { stream.localAddress }
+    var localEndpoint: Endpoint? { stream.localEndpoint }
     var sentBytes: (total: UInt64, content: UInt64) { stream.sentBytes }
     var isFlushed: Bool { stream.isFlushed }
     var inputFollows: Bool { stream.inputFollows }

@@ -25,8 +25,8 @@ package protocol DownstreamStream: AnyObject {
     var account: ClientAccount? { get }
     /// Why the client is not served, if it is not.
     var refusal: ExchangeError { get }
-    /// The gateway's address that the client is connected to.
-    var localAddress: IPAddress? { get }
+    /// The gateway's address that the client is connected to; `nil` if it has none.
+    var localEndpoint: Endpoint? { get }
     /// What was sent in the current exchange: total bytes, including heads and framing, and bytes
     /// of content passed for sending.
     var sentBytes: (total: UInt64, content: UInt64) { get }

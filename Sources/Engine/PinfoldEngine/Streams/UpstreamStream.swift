@@ -116,10 +116,31 @@ package enum SwitchRequest {
     /// The longest name of a protocol in a stream, in bytes. Those that exist have a few letters.
     static let longestName = 64
 
+    /// Whether another protocol is asked for.
+    var isForAnother: Bool {
+        switch self {
+        case .none: false
+        case .inStream, .byUpgrade: true
+        }
+    }
+
     /// - Parameter upgrade: the protocols that are offered.
     init(_ method: Method, _ upgrade: [UnsafeRawBufferPointer]) {
         let fits = upgrade.count == 1 && upgrade[0].count <= Self.longestName
         self = method == .get && fits ? .inStream : .byUpgrade
+    }
+}
+
+/// The two ends of a client's connection.
+package struct ClientEnds: Sendable, Hashable {
+    /// The client's address.
+    package var source: Endpoint
+    /// The address that it has connected to.
+    package var destination: Endpoint
+
+    package init(source: Endpoint, destination: Endpoint) {
+        self.source = source
+        self.destination = destination
     }
 }
 
@@ -151,6 +172,15 @@ package protocol UpstreamConsumer: AnyObject {
     var switchRequest: SwitchRequest { get }
     /// The client that it works for; `nil` if none.
     var clientNetwork: IPNetwork? { get }
+    /// What is sent along to a parent that is asked for a tunnel for it.
+    var passage: Passage { get }
+    /// The ends of the client's connection that it works for; `nil` if there is none, or its client
+    /// has no address.
+    var clientEnds: ClientEnds? { get }
+    /// It is tried to get a stream by this way: through a parent, or directly (`nil`).
+    func upstreamGoes(by parent: UpstreamProxy?)
+    /// That way leads to the Unix socket at this path.
+    func upstreamGoes(toUnixSocket path: String)
     /// The head that response heads are parsed into.
     var response: ResponseHead { get set }
 }
@@ -158,4 +188,8 @@ package protocol UpstreamConsumer: AnyObject {
 extension UpstreamConsumer {
     package var takesLargeParts: Bool { true }
     package var switchRequest: SwitchRequest { .none }
+    package var passage: Passage { Passage() }
+    package var clientEnds: ClientEnds? { nil }
+    package func upstreamGoes(by parent: UpstreamProxy?) {}
+    package func upstreamGoes(toUnixSocket path: String) {}
 }

@@ -188,6 +188,11 @@ extension ResponseFilter: UpstreamConsumer {
         do throws(TransformationError) {
             try decide(by: head)
         } catch {
+            if exchange.balanced != nil, ServerFailureReason.isFailure(response.status) {
+                exchange.response = response
+                // It may go to another server.
+                guard exchange.takesAnswer() else { return }
+            }
             refuse(error, head)
         }
     }

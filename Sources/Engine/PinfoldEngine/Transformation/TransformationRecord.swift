@@ -45,6 +45,10 @@ package struct ClientHead: Sendable {
     package let bytes: [UInt8]
     package let method: ByteRange
     package let target: ByteRange
+    /// The path and query.
+    let path: ByteRange
+    /// The method as such, whose name `method` is.
+    let knownMethod: Method
     package let userAgent: ByteRange
     package let referer: ByteRange
 
@@ -52,6 +56,8 @@ package struct ClientHead: Sendable {
         self.bytes = Array(bytes)
         method = request.methodRange
         target = request.target
+        path = request.path
+        knownMethod = request.method
         userAgent = request.fields.first(.userAgent)?.value ?? ByteRange()
         referer = request.fields.first(.referer)?.value ?? ByteRange()
     }

@@ -12,6 +12,9 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
     final class Server: EventHandler {
         let transport: Transport
         let endpoint: Endpoint
+        let parent: UpstreamProxy?
+        /// What it has sent already through a parent; `nil` if nothing.
+        private(set) var leftover: Buffer?
         /// Output that must still be sent.
         var output = OutputQueue()
         var mayRead = true
@@ -21,7 +24,24 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
         init(_ made: EstablishedConnection, of tunnel: AnsweredTunnel) {
             transport = made.transport
             endpoint = made.endpoint
+            parent = made.parent
+            leftover = made.leftover
             self.tunnel = tunnel
+        }
+
+        /// Whether it has only sent what belongs to the session with a parent, and nothing in it.
+        /// What it has sent otherwise becomes the `leftover`.
+        func isSilent(spending budget: inout TurnBudget, in environment: Environment) -> Bool {
+            guard transport.isSecure, leftover == nil else { return false }
+            let buffer = environment.loop.buffers.takeLarge()
+            switch transport.read(into: buffer.writable, spending: &budget) {
+            case .wouldBlock: return true
+            case .bytes(let count, _):
+                buffer.end = count
+                leftover = buffer
+                return false
+            case .turnIsOver, .endOfStream, .truncated, .failed: return false
+            }
         }
 
         override func ready(_ readiness: Readiness) {
@@ -34,7 +54,9 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
     final let authority: BoundAuthority
     final let account: ClientAccount?
     /// What asked for the tunnel, for rules; `nil` if none apply.
-    private final let request: AccessRequest?
+    final let request: AccessRequest?
+    /// What is sent along to a parent.
+    final let passage: Passage
     final var clientNetwork: IPNetwork? { account?.network }
     final var unfinishedBytes = 0
     final var stalledSince: Int64 = 0
@@ -59,12 +81,13 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
     ///   - request: what asked for the tunnel, for rules; `nil` if none apply.
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
-        handover: DownstreamHandover, request: AccessRequest?
+        handover: DownstreamHandover, request: AccessRequest?, passage: Passage
     ) {
         self.environment = environment
         self.authority = authority
         self.account = account
         self.request = request
+        self.passage = passage
         transport = handover.transport
         closed = handover.closed
         input = handover.leftover

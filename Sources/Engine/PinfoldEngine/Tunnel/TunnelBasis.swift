@@ -18,7 +18,14 @@ struct TunnelBasis {
     let request: AccessRequest?
     /// The server's address.
     let endpoint: Endpoint?
+    /// The parent through which it is reached, whose address `endpoint` then is; `nil` for a direct
+    /// connection.
+    let parent: ParentConfiguration?
+    /// What the parent had to prove; `nil` without one, and if it is in clear text.
+    let parentRequirements: ServerRequirements?
     let proof: Proof
+    /// Whether the server listens on a Unix socket, which no parent leads to.
+    let isOnSocket: Bool
     let requirements: ServerRequirements
     let generations: PolicySnapshot.Generations
 
@@ -38,7 +45,8 @@ struct TunnelBasis {
     ///     another one.
     init(
         _ authority: BoundAuthority, by approach: PolicySnapshot.Approach, from client: Endpoint?,
-        as identity: Identity?, request: AccessRequest?, at endpoint: Endpoint?, proof: Proof,
+        as identity: Identity?, request: AccessRequest?, at endpoint: Endpoint?,
+        through parent: UpstreamProxy? = nil, proof: Proof, onSocket isOnSocket: Bool = false,
         under policy: PolicySnapshot, since generations: PolicySnapshot.Generations? = nil
     ) {
         self.authority = authority
@@ -47,7 +55,10 @@ struct TunnelBasis {
         self.identity = identity
         self.request = request
         self.endpoint = endpoint
+        self.parent = parent?.standing?.parent
+        parentRequirements = self.parent.flatMap { policy.requirements(of: $0) }
         self.proof = proof
+        self.isOnSocket = isOnSocket
         requirements = policy.requirements(
             entryIndex: policy.entry(host: authority.host, port: authority.port))
         self.generations = generations ?? policy.generations
@@ -102,6 +113,9 @@ struct TunnelBasis {
         if let identity, !policy.confirms(identity, at: now) { return false }
         let access = policy.configuration.access
         if let client, !access.serves(client: client) { return false }
+        guard isOnSocket || policy.allows(parent, to: authority, for: request),
+            parent.flatMap({ policy.requirements(of: $0) }) == parentRequirements
+        else { return false }
         if let request, let rules = policy.rules(host: authority.host, port: authority.port) {
             // By the time at which it began: a time that is over ends no tunnel.
             guard rules.judge(request).verdict == .allowed else { return false }
@@ -121,7 +135,8 @@ struct TunnelBasis {
         if case .hostNotListed = target.refusal { return false }
         let match = target.match
         guard !match.denied else { return false }
-        guard let endpoint else { return true }
+        // The operator has named a parent, to whose address no rule applies.
+        guard let endpoint, parent == nil else { return true }
         return policy.destinationRules.decide(endpoint.address, host: match) == .allowed
     }
 
@@ -155,5 +170,25 @@ struct TunnelBasis {
     private func rule(under policy: PolicySnapshot) -> TunnelSettings {
         guard case .tunnel = approach else { return .none }
         return policy.tunnelSettings(for: request, to: authority)
+    }
+}
+
+extension PolicySnapshot {
+    /// What a tunnel that was begun under a snapshot depends on.
+    struct Generations: Equatable {
+        let trust: UInt64
+        let rules: UInt64
+        var credentials: UInt64
+    }
+
+    var generations: Generations {
+        Generations(
+            trust: trustGeneration, rules: rulesGeneration, credentials: credentialsGeneration)
+    }
+
+    /// What a parent must prove; `nil` if it is spoken to in clear text.
+    fileprivate func requirements(of parent: ParentConfiguration) -> ServerRequirements? {
+        guard parent.scheme == .https else { return nil }
+        return requirements(entryIndex: entry(host: parent.host, port: parent.port))
     }
 }

@@ -6,7 +6,22 @@ import PinfoldResolver
 /// A connection to an address. Its owner registers and closes it.
 package struct EstablishedConnection {
     package let transport: Transport
+    /// The address that it is connected to: the parent's, if it is a tunnel through one.
     package let endpoint: Endpoint
+    /// The parent that it leads through; `nil` for a direct connection.
+    package let parent: UpstreamProxy?
+    /// What the server has sent already through a tunnel; `nil` if nothing.
+    package let leftover: Buffer?
+
+    package init(
+        transport: Transport, endpoint: Endpoint, parent: UpstreamProxy? = nil,
+        leftover: Buffer? = nil
+    ) {
+        self.transport = transport
+        self.endpoint = endpoint
+        self.parent = parent
+        self.leftover = leftover
+    }
 }
 
 /// Establishes one TCP connection to a name: resolves it, omits refused addresses, and races the
@@ -68,17 +83,19 @@ final class ConnectOperation: EventHandler {
     ///   - rules: which addresses may be connected to; `nil` allows all.
     ///   - hostMatch: which patterns of the configuration match the name.
     ///   - addresses: the addresses to connect to; `nil` for those that the name has.
+    ///   - isParent: whether it is a parent, which must not be the gateway itself.
     init(
         environment: Environment, host: String, port: UInt16, client: IPNetwork?,
         rules: DestinationRules?, hostMatch: DestinationRules.HostMatch,
-        addresses: [IPAddress]? = nil, completion: @escaping Completion
+        addresses: [IPAddress]? = nil, isParent: Bool = false, completion: @escaping Completion
     ) {
         self.environment = environment
         self.host = host
         self.port = port
         self.addresses = addresses
         self.client = client
-        destinationCheck = DestinationCheck(rules: rules, match: hostMatch, port: port)
+        destinationCheck = DestinationCheck(
+            rules: rules, match: hostMatch, port: port, isParent: isParent)
         self.completion = completion
         plan = HappyEyeballs(port: port)
         started = Clock.monotonicMicroseconds()
@@ -211,6 +228,7 @@ final class ConnectOperation: EventHandler {
         environment.trace("connecting", ["host": "\(host)", "server": "\(endpoint)"])
         do throws(Errno) {
             let descriptor = try openSocket(to: endpoint)
+            environment.shared.ownConnections.began(descriptor, to: endpoint)
             let attempt = Attempt(descriptor, index: index, operation: self)
             attempts[index] = attempt
             do throws(Errno) {
@@ -285,7 +303,6 @@ final class ConnectOperation: EventHandler {
     override func deadlineReached() {
         guard !finished else { return }
         if environment.loop.now >= overallDeadline {
-            environment.metrics.add(.upstreamConnectTimedOut)
             _ = plan.handle(.cancelled)
             return finish(.failure(.connectTimeout))
         }
@@ -297,7 +314,7 @@ final class ConnectOperation: EventHandler {
     private func finish(_ result: Result<EstablishedConnection, ExchangeError>) {
         guard !finished, let completion else { return }
         close()
-        if case .failure(let fault) = result { count(fault) }
+        if case .failure(let fault) = result { environment.countConnectFailure(fault) }
         completion(result.mapError { StreamError($0, failedAttempts) })
     }
 
@@ -312,18 +329,6 @@ final class ConnectOperation: EventHandler {
                 + plan.attempts.enumerated().map { index, endpoint in
                     (endpoint, errors[index].map { .failed($0) } ?? .unanswered)
                 })
-    }
-
-    private func count(_ fault: ExchangeError) {
-        switch fault {
-        case .connectFailed(.connectionRefused): environment.metrics.add(.upstreamConnectRefused)
-        case .connectFailed(.timedOut): environment.metrics.add(.upstreamConnectTimedOut)
-        case .connectFailed(.hostUnreachable), .connectFailed(.networkUnreachable):
-            environment.metrics.add(.upstreamConnectUnreachable)
-        case .connectFailed, .gateway(.descriptorsExhausted):
-            environment.metrics.add(.upstreamConnectFailedOtherwise)
-        default: break
-        }
     }
 
     private func close() {

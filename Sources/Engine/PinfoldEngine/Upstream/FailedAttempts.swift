@@ -20,12 +20,20 @@ package struct FailedAttempts: Sendable {
     private static let named = 4
 
     private var entries: [(endpoint: Endpoint, outcome: Outcome)]
+    /// The path of the Unix socket that was tried, in place of an address; `nil` for an address.
+    private var unixPath: String?
 
     /// The results for these addresses, in the order in which they were tried.
     init(_ entries: [(endpoint: Endpoint, outcome: Outcome)]) { self.entries = entries }
 
     /// A server that was connected to, but failed afterwards.
     init(connectedTo endpoint: Endpoint) { self.init([(endpoint, .connected)]) }
+
+    /// The result for a server on a Unix socket.
+    init(unixSocket path: String, _ outcome: Outcome) {
+        self.init([(.unnamed, outcome)])
+        unixPath = path
+    }
 
     /// The address tried last, or else the one refused last; `nil` if there is none.
     package var last: Endpoint? {
@@ -52,28 +60,30 @@ package struct FailedAttempts: Sendable {
     }
 
     /// All addresses with their results; `nil` if there are none.
-    var text: String? { Self.text(entries) }
+    var text: String? { text(entries) }
 
     /// The same for the addresses that were tried, which clients may see. They do not learn the
     /// addresses of a name that they may not connect to.
-    var textOfTried: String? { Self.text(tried) }
+    var textOfTried: String? { text(tried) }
 
-    private static func text(_ entries: [(endpoint: Endpoint, outcome: Outcome)]) -> String? {
+    private func text(_ entries: [(endpoint: Endpoint, outcome: Outcome)]) -> String? {
         guard !entries.isEmpty else { return nil }
         // The last one is what the reason is about.
-        let others = entries.count - named
+        let others = entries.count - Self.named
         guard others > 0 else { return entries.map(text).joined(separator: ", ") }
         let parts =
-            entries.prefix(named - 1).map(text) + ["\(others) more"] + entries.suffix(1).map(text)
+            entries.prefix(Self.named - 1).map(text) + ["\(others) more"]
+            + entries.suffix(1).map(text)
         return parts.joined(separator: ", ")
     }
 
-    private static func text(_ entry: (endpoint: Endpoint, outcome: Outcome)) -> String {
-        switch entry.outcome {
-        case .failed(let error): "\(entry.endpoint): \(error)"
-        case .unanswered: "\(entry.endpoint): no answer"
-        case .refused: "\(entry.endpoint): refused by the rules"
-        case .connected: "\(entry.endpoint)"
+    private func text(_ entry: (endpoint: Endpoint, outcome: Outcome)) -> String {
+        let place = unixPath.map { UnixSocketPath.scheme + $0 } ?? "\(entry.endpoint)"
+        return switch entry.outcome {
+        case .failed(let error): "\(place): \(error)"
+        case .unanswered: "\(place): no answer"
+        case .refused: "\(place): refused by the rules"
+        case .connected: place
         }
     }
 }

@@ -1,6 +1,7 @@
 import EventLoop
 import HTTPCore
 import PinfoldTLS
+import ProxyProtocols
 
 /// Connects to a server and shakes hands with it, to find out what it presents and whether it is
 /// trusted. No data is sent: the connection is closed after the handshake.
@@ -18,12 +19,19 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
         let context: TLSClientContext
         /// The protocols offered by ALPN, as encoded in the extension; empty for the context's.
         var applicationProtocols: [UInt8] = []
+        /// The form of the PROXY header with which the connection begins; `nil` for none.
+        var header: ProxyHeader.Version?
         /// The client in whose share of the lookups it counts; `nil` if for none in particular.
         var client: IPNetwork?
         /// Which addresses may be connected to; `nil` allows all.
         var rules: DestinationRules?
         /// Which patterns of the rules match the name.
         var match = DestinationRules.HostMatch()
+        /// The ways to it, and the policy by which their proxies are verified; `nil` for a direct
+        /// connection.
+        var ways: (list: WayList, policy: PolicySnapshot)?
+        /// What is sent along to a parent.
+        var passage = Passage()
         /// How many milliseconds connecting may take, and then the handshake.
         let stepMilliseconds: Int64
     }
@@ -41,7 +49,7 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
     let environment: Environment
     private let subject: Subject
     private var completion: ((Finding) -> Void)?
-    private var connecting: ConnectOperation?
+    private var connecting: WayConnection?
     private var connection: (transport: Transport, tls: TLSClientConnection, endpoint: Endpoint)?
 
     /// - Parameter completion: called once, after `start()` has returned and the connection has
@@ -59,10 +67,14 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
 
     func start() {
         let authority = subject.authority
-        let operation = ConnectOperation(
-            environment: environment, host: authority.host, port: authority.port,
-            client: subject.client, rules: subject.rules, hostMatch: subject.match,
-            addresses: subject.addresses
+        let operation = WayConnection(
+            environment: environment,
+            subject: WayConnection.Subject(
+                authority: authority, policy: subject.ways?.policy ?? environment.policy,
+                match: subject.match, stepMilliseconds: subject.stepMilliseconds,
+                client: subject.client, passage: subject.passage, addresses: subject.addresses,
+                rules: subject.rules),
+            by: subject.ways?.list
         ) { [self] result in
             connecting = nil
             switch result {
@@ -71,7 +83,7 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
             }
         }
         connecting = operation
-        operation.start(timeoutMilliseconds: subject.stepMilliseconds)
+        operation.start()
     }
 
     func cancel() {
@@ -84,11 +96,18 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
     private func connected(_ made: EstablishedConnection) {
         guard completion != nil else { return made.transport.close() }
         let (descriptor, authority) = (made.transport.descriptor, subject.authority)
+        if let version = subject.header,
+            !made.transport.sendAtOnce(
+                ProxyHeader(version, .sender).bytes(), on: environment.loop)
+        {
+            made.transport.close()
+            return end(.failed(StreamError(.server(.upstreamClosed))))
+        }
         let tls: TLSClientConnection
         do throws(TLSError) {
             tls = try TLSClientConnection(
                 context: subject.context, fileDescriptor: descriptor, host: authority.host,
-                port: authority.port, now: environment.wallSeconds)
+                port: authority.port, now: environment.wallSeconds, outer: made.transport.tls)
         } catch {
             made.transport.close()
             return fail(.tlsFailed(error), at: made.endpoint)

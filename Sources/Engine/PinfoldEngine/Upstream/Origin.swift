@@ -6,6 +6,7 @@ import HTTPCore
 import PinfoldConfiguration
 import PinfoldMetrics
 import PinfoldTLS
+import ProxyProtocols
 
 /// An upstream as seen by one worker: a scheme, host and port under one policy, with the
 /// connections to it.
@@ -29,6 +30,23 @@ package final class Origin {
         var proxyUse = ProxyUse.direct
         /// Whether it is the same server for what cannot be done over HTTP/2.
         var takesOnlyHTTP1 = false
+        /// The listener of whose set of servers it is one; `nil` for any other origin.
+        var set: String?
+        /// Whether its connections are for checks only.
+        var isForChecks = false
+        /// The form of the PROXY header with which each of its connections begins, and which makes
+        /// it that of one client (`UpstreamPool+Private`); `nil` for none.
+        var proxyHeader: ProxyHeader.Version?
+        /// The path of the Unix socket that it listens on; `nil` if it is reached by its host.
+        var unixPath: String?
+
+        /// The ways to it that a rule names; `nil` for those of its host.
+        var ruleWays: [WayName]?
+
+        /// The server in logs.
+        var serverText: String {
+            unixPath.map { UnixSocketPath.scheme + $0 } ?? HostText.text(host, port: port)
+        }
     }
 
     /// How a proxy takes part in reaching a server.
@@ -73,10 +91,20 @@ package final class Origin {
     /// The origin whose connections carry its requests: the proxy that forwards them. Usually
     /// `nil`, for this one.
     let carrier: Origin?
+    /// The origin that it is for requests whose rule names other ways; `nil` for most.
+    private let original: Origin?
+    /// The origin itself, whatever ways a rule names.
+    var base: Origin { original ?? self }
     /// The proxy that it is, which gets requests in absolute-form; `nil` if it is a server.
     let forwards: UpstreamProxy?
     /// The proxy through which tunnels to it are opened; `nil` if there are none.
     let tunnelProxy: UpstreamProxy?
+    /// The ways to it; `nil` for its own connections alone.
+    let ways: WayList?
+    /// What chooses the server for each of its requests; `nil` unless a reverse route has several.
+    let balancer: LoadBalancer?
+    /// The most connections to it, of all workers, if that is less than the limit on every server.
+    var maxConnections = Int.max
     /// Which patterns of the rules match the host.
     let match: DestinationRules.HostMatch
     /// The trust and access rules under which its responses are obtained; stable over restarts.
@@ -110,8 +138,14 @@ package final class Origin {
     var isStarved = false
     /// The limit on connections to it, shared by all workers; `nil` until there is a connection.
     var limit: SharedLimit?
-    /// Whether this worker is queued for a permit of the limit.
+    /// Whether this worker is queued for a permit of the limit on its behalf.
     var isQueued = false
+    /// Whether it is in its pool's table of limits.
+    var isAmongLimited = false
+    /// The client for whom the first of its connections was made (``LimitedOrigins``).
+    var holder: IPNetwork?
+    /// Whether others, for other clients' credentials, have the same limit.
+    let sharesLimit: Bool
 
     /// - Parameter context: the context for TLS; `nil` for the one of its host entry.
     init(
@@ -121,26 +155,143 @@ package final class Origin {
     ) {
         self.key = key
         self.carrier = carrier
+        original = nil
+        balancer = nil
         forwards = if case .proxy(let proxy) = key.proxyUse { proxy } else { nil }
         tunnelProxy = if case .tunnel(let proxy) = key.proxyUse { proxy } else { nil }
+        sharesLimit = (forwards ?? tunnelProxy)?.passesCredentials ?? false
         self.policy = policy
         timeouts = policy.timeouts
         self.entryIndex = entryIndex
         self.refusal = refusal
         self.match = match
+        ways = Self.ways(key, policy, entryIndex)
         route = policy.route(entryIndex: entryIndex)
         tls = key.isSecure ? context ?? policy.tls(entryIndex: entryIndex) : nil
         http2 = HTTP2Standing(policy, entryIndex: entryIndex, tls, key)
         trust = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
         fingerprint = trust.prefix
+        let authority = Self.authority(key)
+        self.authority = Array(authority.utf8)
+        keyStart = Self.keyStart(key, Self.cachedAuthority(key) ?? authority, trust, policy)
+        adopt(policy)
+    }
+
+    /// An origin for requests whose rule names other ways. It has no connections of its own, and in
+    /// clear text a part of the cache for these ways.
+    ///
+    /// - Parameter names: as the rule has them.
+    init(_ base: Origin, by names: [WayName]) {
+        var key = base.key
+        key.ruleWays = names
+        self.key = key
+        original = base
+        balancer = base.balancer
+        carrier = base.balancer == nil ? base : nil
+        forwards = nil
+        tunnelProxy = nil
+        sharesLimit = false
+        let policy = base.policy
+        self.policy = policy
+        timeouts = base.timeouts
+        entryIndex = base.entryIndex
+        refusal = base.refusal
+        match = base.match
+        maxConnections = base.maxConnections
+        // Several servers have their own.
+        ways =
+            base.balancer == nil
+            ? policy.ways(
+                host: key.host, port: key.requestedPort, entryIndex: entryIndex, by: names)
+                ?? WayList([.direct])
+            : nil
+        route = base.route
+        tls = base.tls
+        http2 = HTTP2Standing(policy, entryIndex: entryIndex, tls, key)
+        authority = base.authority
+        if key.isSecure {
+            // Nobody on the way can answer in the server's name.
+            trust = base.trust
+            keyStart = base.keyStart
+        } else {
+            trust = policy.fingerprint(base.trust, by: names)
+            let former = base.keyStart.bytes
+            let prefix = CacheRoute.direct.prefix(by: policy.number(ofWays: names)).utf8
+            let hasRoute = !former.starts(with: "http".utf8)
+            keyStart = CacheKeyStart(
+                hasRoute ? prefix.dropLast() + [UInt8(ascii: "-")] + former : prefix + former)
+        }
+        fingerprint = trust.prefix
+        adopt(policy)
+    }
+
+    /// The ways to it; `nil` if its own connections are taken without looking for one.
+    private static func ways(_ key: Key, _ policy: PolicySnapshot, _ entryIndex: Int?) -> WayList? {
+        guard case .direct = key.proxyUse else { return nil }
+        // A socket is on this machine: no other proxy leads to it.
+        let configured =
+            key.unixPath == nil
+            ? policy.ways(host: key.host, port: key.requestedPort, entryIndex: entryIndex) : nil
+        // The search takes connections that are its client's own, and tells which socket it uses.
+        let isSpecial = key.proxyHeader != nil || key.unixPath != nil
+        return configured ?? (isSpecial ? WayList([.direct]) : nil)
+    }
+
+    /// The authority in cache keys of a server on a Unix socket; `nil` for any other, whose own it
+    /// is. No server has such a name (RFC 6761 §6.4).
+    private static func cachedAuthority(_ key: Key) -> String? {
+        key.unixPath.map {
+            "\(String(hexadecimal: FNV1a.hash($0), digits: 16)).unix.invalid"
+        }
+    }
+
+    /// The origin of a route with several servers: its rules and its part of the cache. It has no
+    /// connections; each of its requests uses one of the server that is chosen for it.
+    ///
+    /// - Parameters:
+    ///   - first: the first server; in what matters here, all of them are alike.
+    ///   - trust: what its responses are obtained under, whichever server sends them.
+    init(of balancer: LoadBalancer, first: Origin, trust: TrustFingerprint, policy: PolicySnapshot)
+    {
+        key = first.key
+        carrier = nil
+        original = nil
+        self.balancer = balancer
+        forwards = nil
+        tunnelProxy = nil
+        sharesLimit = false
+        // Each server has its own.
+        ways = nil
+        self.policy = policy
+        timeouts = policy.timeouts
+        entryIndex = first.entryIndex
+        // Each server's own decides whether it is used.
+        refusal = nil
+        match = first.match
+        route = first.route
+        tls = first.tls
+        http2 = HTTP2Standing(policy, entryIndex: entryIndex, tls, key)
+        self.trust = trust
+        fingerprint = trust.prefix
+        authority = first.authority
+        // No server has such a name (RFC 6761 §6.4), and it stays if servers come and go.
+        keyStart = Self.keyStart(
+            key, "\(key.set ?? "").upstreams.invalid", trust, policy)
+        adopt(policy)
+    }
+
+    private static func authority(_ key: Key) -> String {
         let bracketed = HostText.bracketed(key.host)
         let isDefault = key.port == (key.isSecure ? 443 : 80)
-        let authority = isDefault ? bracketed : "\(bracketed):\(key.port)"
-        self.authority = Array(authority.utf8)
-        let route = Self.cacheRoute(key, trust, policy)
+        return isDefault ? bracketed : "\(bracketed):\(key.port)"
+    }
+
+    private static func keyStart(
+        _ key: Key, _ authority: String, _ trust: TrustFingerprint, _ policy: PolicySnapshot
+    ) -> CacheKeyStart {
+        let route = cacheRoute(key, trust, policy)
         let scheme = key.isSecure ? "https" : "http"
-        keyStart = CacheKeyStart(Array("\(route.prefix)\(scheme)://\(authority)".utf8))
-        adopt(policy)
+        return CacheKeyStart(Array("\(route.prefix)\(scheme)://\(authority)".utf8))
     }
 
     /// An upgraded request shares the cache with requests for https if both are under the same
@@ -229,42 +380,5 @@ package final class Origin {
             return true
         }
         return false
-    }
-}
-
-extension Dictionary where Value == Origin {
-    /// Forgets the origins that are unused and not referenced elsewhere.
-    mutating func keepNeeded() {
-        var known = Array(self)
-        self = [:]
-        for index in known.indices where Origin.isStillNeeded(&known[index].value) {
-            self[known[index].key] = known[index].value
-        }
-    }
-}
-
-extension ForwardingConfiguration {
-    /// The part of it that the cache key must contain.
-    var traits: ReverseTraits {
-        var traits: ReverseTraits = []
-        if mode != .none { traits.insert(.forwardsHost) }
-        if mode != .none, clientsSpeakTLS { traits.insert(.forwardsTLS) }
-        if keepsHost { traits.insert(.keepsHost) }
-        if trustsSomebody { traits.insert(.trustsProxies) }
-        return traits
-    }
-}
-
-extension Origin {
-    /// The basis of a connection that leaves HTTP.
-    func basis(
-        from client: Endpoint?, as identity: Identity?, request: AccessRequest?,
-        at endpoint: Endpoint?
-    ) -> TunnelBasis {
-        TunnelBasis(
-            BoundAuthority(host: key.host, port: key.requestedPort),
-            by: key.isFixed ? .fixed(isSecure: key.isSecure) : .request(isSecure: key.isSecure),
-            from: client, as: identity, request: request, at: endpoint,
-            proof: key.isSecure ? .verified : .none, under: policy)
     }
 }

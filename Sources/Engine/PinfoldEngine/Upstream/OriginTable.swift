@@ -1,5 +1,6 @@
 import CLinux
 import HTTPCore
+import PinfoldConfiguration
 
 /// A worker's origins, found by a request's target without allocating.
 package final class OriginTable {
@@ -17,6 +18,14 @@ package final class OriginTable {
     /// to hash it.
     private var lastReverse: (upstream: ReverseUpstream, origin: Origin)?
     private var proxied = ProxiedOrigins()
+    /// The origins of routes with several servers.
+    private var balanced: [BalancedRoute: Origin] = [:] {
+        didSet { lastBalanced = nil }
+    }
+    private var lastBalanced: (route: BalancedRoute, origin: Origin)?
+    /// The origins by ways that rules name, by those that they are for.
+    private var ruled: [ObjectIdentifier: [Origin]] = [:]
+    private var ruledCount = 0
     private var count = 0
     /// How many origins have become unused since the last search.
     private var unused = 0
@@ -126,11 +135,42 @@ package final class OriginTable {
         let origin = Origin(
             key: Origin.Key(
                 host: upstream.host, port: upstream.port, isSecure: upstream.isSecure,
-                requestedPort: upstream.port, forwarding: upstream.forwarding),
+                requestedPort: upstream.port, forwarding: upstream.forwarding,
+                takesOnlyHTTP1: upstream.proxyHeader != nil, proxyHeader: upstream.proxyHeader,
+                unixPath: upstream.unixPath),
             policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
             match: target.match)
         reverse[upstream] = origin
         return origin
+    }
+
+    /// The origin of a reverse listener with several servers; `nil` if there is no such listener
+    /// any more.
+    package func origin(of route: BalancedRoute, policy: PolicySnapshot) -> Origin? {
+        if let lastBalanced, lastBalanced.route == route { return lastBalanced.origin }
+        if let known = balanced[route] {
+            lastBalanced = (route, known)
+            return known
+        }
+        guard let set = policy.serverSet(of: route) else { return nil }
+        let made = Self.make(route, set, following: nil, policy)
+        balanced[route] = made
+        return made
+    }
+
+    /// Moves the routes with several servers to another snapshot.
+    /// - Returns: the servers that they do not have any more.
+    private func adoptBalanced(_ policy: PolicySnapshot) -> [Origin] {
+        var removed: [Origin] = []
+        for (route, origin) in balanced {
+            let set = policy.serverSet(of: route)
+            guard let former = origin.balancer, former.set !== set else { continue }
+            let made = set.flatMap { Self.make(route, $0, following: former, policy) }
+            balanced[route] = made
+            let kept = made?.balancer?.servers ?? []
+            removed += former.servers.filter { server in !kept.contains { $0 === server } }
+        }
+        return removed
     }
 
     /// The origin of a request's target behind a proxy; `nil` if the host is too long to be one.
@@ -141,6 +181,35 @@ package final class OriginTable {
         guard host.count > 0, host.count <= 255 else { return nil }
         let host = host.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }.lowercasedASCII
         return proxied.origin(host: host, port: port, scheme: scheme, through: route, policy)
+    }
+
+    /// An origin through a gateway's parent.
+    /// - Parameter tunnelsClearText: whether the parent must not forward requests itself.
+    func origin(
+        of origin: Origin, through proxy: UpstreamProxy, tunnelsClearText: Bool
+    ) -> Origin {
+        proxied.origin(of: origin, through: proxy, tunnelsClearText: tunnelsClearText)
+    }
+
+    /// An origin by the ways that a rule names, existing or new.
+    func ruled(_ base: Origin, _ names: [WayName]) -> Origin {
+        let id = ObjectIdentifier(base)
+        if let known = ruled[id]?.first(where: {
+            $0.key.ruleWays == names && $0.policy === base.policy
+        }) {
+            return known
+        }
+        if ruledCount >= Self.capacity { forgetRuled() }
+        let made = Origin(base, by: names)
+        ruled[id, default: []].append(made)
+        ruledCount += 1
+        return made
+    }
+
+    /// They have no connections, and are made again when they are needed.
+    private func forgetRuled() {
+        ruled = [:]
+        ruledCount = 0
     }
 
     private func make(
@@ -172,6 +241,7 @@ package final class OriginTable {
     private func forgetUnused() {
         unused = 0
         forgetLatest()
+        forgetRuled()
         var known = byHash.flatMap { hash, entries in entries.map { (hash: hash, entry: $0) } }
         byHash = [:]
         count = 0
@@ -186,24 +256,30 @@ package final class OriginTable {
     package var all: [Origin] {
         let all =
             byHash.values.flatMap { $0.filter { !$0.isAlias }.map(\.origin) } + reverse.values
-            + proxied.all
+            + proxied.all + balanced.values + balanced.values.flatMap { $0.balancer?.servers ?? [] }
         return all + all.compactMap(\.http2.sibling)
     }
 
     /// Moves all origins to another snapshot, under which their connections can still be used.
-    func adopt(_ policy: PolicySnapshot) {
+    /// - Returns: those that get no requests any more, by whatever way.
+    func adopt(_ policy: PolicySnapshot) -> [Origin] {
         lastReverse = nil
+        forgetRuled()
         reverse.keepNeeded()
+        let removed = balanced.isEmpty ? [] : adoptBalanced(policy)
         for origin in all { origin.adopt(policy) }
+        return removed.isEmpty ? [] : proxied.remove(removed) + removed
     }
 
     /// Forgets all origins, for a new policy. Connections in use end with their exchanges.
     func removeAll() -> [Origin] {
         let origins = all
         forgetLatest()
+        forgetRuled()
         byHash = [:]
         reverse = [:]
         proxied = ProxiedOrigins()
+        balanced = [:]
         count = 0
         unused = 0
         limit = Self.capacity

@@ -24,6 +24,9 @@ protocol PooledConnection: EventHandler, EnvironmentPart, IdleOrdered {
     /// Whether a request was sent on it and answered.
     var hasCarriedRequest: Bool { get }
 
+    /// Whose connection it is, if it is of one client only; `nil` for most.
+    var privateUse: PrivateUse? { get }
+
     /// Whether several exchanges can share it.
     var isShared: Bool { get }
     /// Whether it is established and another stream can be opened on it.
@@ -46,6 +49,10 @@ protocol PooledConnection: EventHandler, EnvironmentPart, IdleOrdered {
     /// Opens no more streams on it, and closes it when those that it has have ended.
     func retire()
     func close()
+}
+
+extension PooledConnection {
+    var privateUse: PrivateUse? { nil }
 }
 
 /// A member of the order of idle connections to servers.

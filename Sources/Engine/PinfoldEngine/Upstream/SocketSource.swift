@@ -6,8 +6,16 @@ package protocol SocketSource: AnyObject {
     /// Starts a connection. The descriptor becomes writable when it is established or has failed;
     /// `connectionError` then says which.
     func connect(to endpoint: Endpoint) throws(Errno) -> Int32
+    /// A connection to a Unix socket, which is made at once or not at all.
+    func connect(toUnixSocket path: String) throws(Errno) -> Int32
     /// Why the connection failed; `nil` if it is established. Called once.
     func connectionError(_ descriptor: Int32) -> Errno?
+}
+
+extension SocketSource {
+    package func connect(toUnixSocket path: String) throws(Errno) -> Int32 {
+        try UnixSockets.connectAtOnce(to: path)
+    }
 }
 
 /// The system's sockets.

@@ -71,6 +71,8 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     /// The client for whose request or CONNECT it was made; `nil` if for no client, or for one that
     /// has left.
     var client: IPNetwork?
+    /// Whose connection it is, if its PROXY header has told that.
+    var privateUse: PrivateUse?
     var handshakeStarted: Int64 = 0
     var review = Review.due
     /// When the review began.
@@ -78,7 +80,8 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     package var connectionTimes: ConnectionTimes? { times }
     /// How long it took to establish.
     package internal(set) var times = ConnectionTimes()
-    /// When the verdict on the server expires, in seconds since 1970; `nil` if never.
+    /// When the verdict on the server, or on the proxy that carries the connection, expires, in
+    /// seconds since 1970; `nil` if never.
     private(set) var trustEnds: Int64?
     /// The server's certificate, once it has been requested.
     var knownCertificate: ServerCertificate?
@@ -99,6 +102,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
         self.origin = origin
         transport = Transport(descriptor: descriptor, tls: tls)
         http = HTTP1Connection(.client, isOpen: tls == nil || isOpen)
+        if isOpen { trustEnds = tls?.trustEnds }
         parser = ResponseHeadParser(limits: origin.policy.headLimits)
     }
 
@@ -146,7 +150,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     /// The connection is ready for requests.
     func established(_ tls: TLSClientConnection) {
         switch tls.carrier {
-        case .http2: return continueInHTTP2(trustEnds: tls.facts?.expires)
+        case .http2: return continueInHTTP2(trustEnds: tls.trustEnds)
         case .http1:
             guard !origin.http2.isRequired else {
                 close()
@@ -155,7 +159,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
         }
         environment.loop.setDeadline(self, after: nil)
         handle(.opened)
-        trustEnds = tls.facts?.expires
+        trustEnds = tls.trustEnds
         pool.handshakeEnded(self, nil)
     }
 

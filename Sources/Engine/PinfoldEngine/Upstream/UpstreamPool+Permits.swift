@@ -1,3 +1,4 @@
+import HTTPCore
 import PinfoldConfiguration
 
 /// The permits that a connection takes from the limits of the process.
@@ -31,19 +32,27 @@ extension UpstreamPool {
     private var workers: Int { environment.shared.workerCount }
     /// The current limits, whatever policy a connection was made under.
     private var limits: LimitsConfiguration { environment.policy.configuration.limits }
+    /// The most connections to an origin.
+    private func size(of origin: Origin) -> Int {
+        min(limits.upstreamPerHost, origin.maxConnections)
+    }
 
     /// Takes the permits for one more connection. Returns false if there are none: permits that
     /// were held are given back, and the worker is queued for the missing one.
-    func takePermits(_ origin: Origin, holding held: Permits = []) -> Bool {
+    /// - Parameter client: for whom it is made; `nil` for the first one who waits.
+    func takePermits(
+        _ origin: Origin, holding held: Permits = [], for client: IPNetwork? = nil
+    ) -> Bool {
         let own = limit(of: origin)
-        byLimit[ObjectIdentifier(own)] = origin
-        if !held.contains(.origin), !own.take(limit: limits.upstreamPerHost) {
-            if let victim = origin.idle.first {
+        byLimit[ObjectIdentifier(own), default: LimitedOrigins()]
+            .add(origin, for: client ?? origin.waiters.first?.client)
+        if !held.contains(.origin), !own.take(limit: size(of: origin)) {
+            if let victim = (origin.sharesLimit ? limited(like: origin).idle : origin)?.idle.first {
                 if held.contains(.total) { giveBack(total, limits.connections) }
                 takeOver([.origin, .total], of: victim)
                 return true
             }
-            guard waitForPermit(origin, own, limits.upstreamPerHost) else {
+            guard waitForPermit(origin, own, size(of: origin)) else {
                 if held.contains(.total) { giveBack(total, limits.connections) }
                 return false
             }
@@ -54,7 +63,7 @@ extension UpstreamPool {
                 return true
             }
             guard waitForTotal(origin, limits.connections) else {
-                giveBack(own, limits.upstreamPerHost)
+                giveBack(own, size(of: origin))
                 return false
             }
         }
@@ -72,7 +81,7 @@ extension UpstreamPool {
     /// Returns true if a permit has become free meanwhile and was taken.
     private func waitForPermit(_ origin: Origin, _ limit: SharedLimit, _ size: Int) -> Bool {
         let share = FairShare(limit: size, workers: workers)
-        let isStarved = share.isStarved(origin.open + origin.connecting)
+        let isStarved = share.isStarved(connections(like: origin))
         switch limit.take(limit: size, orWaitAs: environment.index, isStarved: isStarved) {
         case .taken: return true
         case .waits(let isNew):
@@ -99,7 +108,7 @@ extension UpstreamPool {
 
     /// Gives back the permits of a connection that is gone or was not established.
     func giveBack(_ permits: Permits, of origin: Origin) {
-        if permits.contains(.origin) { giveBack(limit(of: origin), limits.upstreamPerHost) }
+        if permits.contains(.origin) { giveBack(limit(of: origin), size(of: origin)) }
         if permits.contains(.total) { giveBack(total, limits.connections) }
     }
 
@@ -111,21 +120,44 @@ extension UpstreamPool {
     /// This worker was first in a limit's queue and has been granted a permit.
     func permitGranted(_ limit: SharedLimit) {
         if limit === total { return totalPermitGranted() }
-        guard let origin = byLimit[ObjectIdentifier(limit)] else {
+        guard let latest = byLimit[ObjectIdentifier(limit)]?.latest else {
             return giveBack(limit, limits.upstreamPerHost)
         }
-        guard origin.needsConnection else {
-            leaveQueue(origin, limit)
-            giveBack(limit, limits.upstreamPerHost)
-            return forgetIfUnused(origin)
+        guard let origin = byLimit[ObjectIdentifier(limit)]?.next else {
+            leaveQueue(of: limit)
+            giveBack(limit, size(of: latest))
+            for origin in byLimit[ObjectIdentifier(limit)]?.all ?? [] { forgetIfUnused(origin) }
+            return
         }
-        guard takePermits(origin, holding: .origin) else { return }
+        guard takePermits(origin, holding: .origin) else { return starve(allWith: limit) }
         if environment.traces { tracePermit(origin, .origin) }
         connect(origin)
-        if origin.needsConnection {
-            connectForWaiters(origin)
-        } else {
-            leaveQueue(origin, limit)
+        // By now this worker is in the queue only if it does not get all that it needs.
+        connectForAll(with: limit)
+        if byLimit[ObjectIdentifier(limit)]?.next == nil { leaveQueue(of: limit) }
+    }
+
+    /// Makes the connections that the exchanges need which wait at any of the origins with a limit.
+    /// One that fails at once does not make the next, as in ``connectForAll(_:)``.
+    func connectForAll(with limit: SharedLimit) {
+        let key = ObjectIdentifier(limit)
+        guard byLimit[key]?.isConnectingForAll == false else { return }
+        byLimit[key]?.isConnectingForAll = true
+        while let next = byLimit[key]?.next {
+            if connectForWaiters(next) { continue }
+            if next.isStarved { starve(allWith: limit) }
+            break
+        }
+        byLimit[key]?.isConnectingForAll = false
+    }
+
+    /// None of the limit on all connections is free: all origins with another limit wait for it,
+    /// rather than for that one, of which the permit is given back.
+    private func starve(allWith limit: SharedLimit) {
+        for origin in byLimit[ObjectIdentifier(limit)]?.all ?? []
+        where origin.needsConnection && !origin.isStarved {
+            origin.isStarved = true
+            starved.append(origin)
         }
     }
 
@@ -153,7 +185,7 @@ extension UpstreamPool {
         }
         for origin in origins {
             if let limit = origin.limit {
-                limit.adapt(to: limits.upstreamPerHost)
+                limit.adapt(to: size(of: origin))
                 while limit.isOver, let idle = origin.idle.first { discardIdle(idle, .overLimit) }
             }
             while connectForWaiters(origin) {}
@@ -172,9 +204,10 @@ extension UpstreamPool {
     /// worker, or because there are more than allowed.
     func givesWay(_ origin: Origin) -> Bool {
         if isOverLimit(origin) { return true }
+        if origin.sharesLimit, limited(like: origin).givesWay(origin) { return true }
         guard workers > 1 else { return false }
         return givesWay(
-            limit(of: origin), limits.upstreamPerHost, own: origin.open + origin.connecting)
+            limit(of: origin), size(of: origin), own: connections(like: origin))
             || givesWay(total, limits.connections, own: open + establishing)
     }
 
@@ -186,21 +219,37 @@ extension UpstreamPool {
     /// Leaves the queue if nobody waits here.
     func leaveQueueIfNobodyWaits(_ origin: Origin) {
         guard origin.isQueued, origin.waiters.isEmpty, let limit = origin.limit else { return }
-        leaveQueue(origin, limit)
+        origin.isQueued = false
+        if origin.sharesLimit, limited(like: origin).all.contains(where: \.isQueued) { return }
+        limit.leave(environment.index)
     }
 
-    private func leaveQueue(_ origin: Origin, _ limit: SharedLimit) {
-        origin.isQueued = false
+    /// Leaves a queue for all origins with the limit.
+    private func leaveQueue(of limit: SharedLimit) {
+        for origin in byLimit[ObjectIdentifier(limit)]?.all ?? [] { origin.isQueued = false }
         limit.leave(environment.index)
+    }
+
+    /// Connections that count towards the limit of an origin here, those on their way included.
+    private func connections(like origin: Origin) -> Int {
+        origin.sharesLimit ? limited(like: origin).connections : origin.connections
+    }
+
+    /// The origins that have the same limit as this one.
+    func limited(like origin: Origin) -> LimitedOrigins {
+        byLimit[ObjectIdentifier(limit(of: origin))] ?? LimitedOrigins()
     }
 
     /// Removes an origin from `byLimit` if it is unused.
     func forgetIfUnused(_ origin: Origin) {
-        guard origin.isUnused, let limit = origin.limit,
-            byLimit[ObjectIdentifier(limit)] === origin
-        else { return }
-        byLimit[ObjectIdentifier(limit)] = nil
+        guard origin.isUnused, let limit = origin.limit, origin.isAmongLimited else { return }
+        byLimit[ObjectIdentifier(limit)]?.remove(origin)
+        if byLimit[ObjectIdentifier(limit)]?.isEmpty ?? false {
+            byLimit[ObjectIdentifier(limit)] = nil
+        }
         environment.origins.becameUnused(origin)
+        // It was in use as long as this one was.
+        if let elder = origin.http2.elder { forgetIfUnused(elder) }
     }
 
     // MARK: Idle connections of other workers
@@ -222,7 +271,8 @@ extension UpstreamPool {
         if limit.isWaitedFor {
             let idle =
                 limit === total
-                ? idleOrder.longestIdle()?.connection : byLimit[ObjectIdentifier(limit)]?.idle.first
+                ? idleOrder.longestIdle()?.connection
+                : byLimit[ObjectIdentifier(limit)]?.idle?.idle.first
             if let idle { discardIdle(idle, .waitedForElsewhere) }
         }
         if request.answer() {
@@ -247,7 +297,7 @@ extension UpstreamPool {
         idleRequests[ObjectIdentifier(limit)] = nil
         guard limits.pending == 0 else { return }
         guard limit === total else {
-            if let origin = byLimit[ObjectIdentifier(limit)] { refuseWaiters(origin) }
+            for origin in byLimit[ObjectIdentifier(limit)]?.all ?? [] { refuseWaiters(origin) }
             return
         }
         total.leave(environment.index)

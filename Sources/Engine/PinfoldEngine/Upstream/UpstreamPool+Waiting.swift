@@ -9,7 +9,7 @@ extension UpstreamPool {
     func wait(
         _ origin: Origin, _ consumer: any UpstreamConsumer, fresh: Bool, isCounted: Bool
     ) -> Bool {
-        var surplus: WaiterQueue.Waiter?
+        var surplus: (waiter: WaiterQueue.Waiter, origin: Origin)?
         let isAllowed = !isCounted || mayWait(origin, inPlaceOf: &surplus, for: consumer)
         if isAllowed {
             origin.waiters.append(
@@ -24,7 +24,7 @@ extension UpstreamPool {
             leaveQueueIfNobodyWaits(origin)
             forgetIfUnused(origin)
         }
-        if let surplus { refuse(surplus.consumer, at: origin) }
+        if let surplus { refuse(surplus.waiter.consumer, at: surplus.origin) }
         if !isAllowed { refuse(consumer, at: origin) }
         return isAllowed
     }
@@ -38,15 +38,30 @@ extension UpstreamPool {
     /// The same as ``mayWait(_:)``; if as many wait as allowed, one of a client that has more of
     /// them at this worker gives way, and is to be refused.
     private func mayWait(
-        _ origin: Origin, inPlaceOf surplus: inout WaiterQueue.Waiter?,
+        _ origin: Origin, inPlaceOf surplus: inout (waiter: WaiterQueue.Waiter, origin: Origin)?,
         for consumer: any UpstreamConsumer
     ) -> Bool {
         if mayWait(origin) { return true }
-        surplus = origin.waiters.takeSurplus(for: consumer.clientNetwork)
+        surplus = takeSurplus(origin, for: consumer.clientNetwork)
         guard let surplus else { return false }
-        waitEnded(surplus, origin, .refused)
+        waitEnded(surplus.waiter, surplus.origin, .refused)
+        if surplus.origin !== origin {
+            leaveQueueIfNobodyWaits(surplus.origin)
+            forgetIfUnused(surplus.origin)
+        }
         // Another worker may have been faster.
         return mayWait(origin)
+    }
+
+    /// Takes the waiter that gives way to one of a client, of all origins with the same limit.
+    private func takeSurplus(
+        _ origin: Origin, for client: IPNetwork?
+    ) -> (waiter: WaiterQueue.Waiter, origin: Origin)? {
+        guard origin.sharesLimit else {
+            return origin.waiters.takeSurplus(for: client).map { ($0, origin) }
+        }
+        guard let found = limited(like: origin).surplus(for: client) else { return nil }
+        return found.origin.waiters.takeLast(of: found.client).map { ($0, found.origin) }
     }
 
     /// Counts one more waiting exchange; returns false if as many are waiting as allowed.
@@ -62,9 +77,15 @@ extension UpstreamPool {
 
     /// The consumer no longer waits.
     package func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {
-        if let carrier = origin.carrier { return abandon(carrier, consumer) }
+        if origin.ways != nil, abandonSearch(of: consumer) { return }
+        abandonByWay(origin, consumer)
+    }
+
+    /// The same for a way that has been chosen.
+    func abandonByWay(_ origin: Origin, _ consumer: any UpstreamConsumer) {
+        if let carrier = origin.carrier { return abandonByWay(carrier, consumer) }
         guard let waiter = origin.waiters.remove(consumer) else {
-            if let sibling = origin.http2.sibling { abandon(sibling, consumer) }
+            if let sibling = origin.http2.sibling { abandonByWay(sibling, consumer) }
             return
         }
         waitEnded(waiter, origin, .abandoned)
@@ -92,5 +113,77 @@ extension UpstreamPool {
         guard let waiter = origin.waiters.take(isFresh: isFresh) else { return nil }
         waitEnded(waiter, origin, end)
         return waiter.consumer
+    }
+
+    // MARK: Connections for those who wait
+
+    /// Permits have become free: serves the origins that could not connect because of the total
+    /// limit.
+    func connectForStarved() {
+        while let next = starved.popFirst() {
+            guard next.isStarved else { continue }
+            next.isStarved = false
+            // Its waiters may have given up. If there is no room for it, it is starved again, and
+            // the worker in the queue: until then it need not be.
+            connectForWaiters(next)
+            if next.isStarved { return }
+        }
+    }
+
+    /// A connection of an origin is gone: makes one for whoever is next.
+    func connectForNext(after origin: Origin) {
+        guard origin.sharesLimit else {
+            connectForWaiters(origin)
+            return
+        }
+        if let next = limited(like: origin).next { connectForWaiters(next) }
+    }
+
+    // MARK: Reloads
+
+    /// The rules have changed: those who wait for a server to which rules name the ways have to ask
+    /// them again, and so have those who wait by ways that a rule has named.
+    func rulesChanged() {
+        // Those that begin meanwhile have asked.
+        let begun = searches.values.filter(\.dependsOnRules)
+        sendBackWaiters(environment.origins.all.filter(\.mayBeRuled))
+        for search in begun {
+            guard searches.values.contains(where: { $0 === search }) else { continue }
+            search.end()
+        }
+    }
+
+    /// Sends those who wait for origins back to find them again.
+    func sendBackWaiters(_ origins: [Origin]) {
+        let waiting = origins.map { ($0, $0.waiters.takeAll()) }
+        // Before they continue, because this worker may then be in the same queues again.
+        for origin in origins { leaveQueueIfNobodyWaits(origin) }
+        for (origin, waiters) in waiting {
+            for waiter in waiters {
+                waitEnded(waiter, origin, .superseded)
+                waiter.consumer.upstreamFailed(StreamError(.gateway(.superseded)))
+            }
+            forgetIfUnused(origin)
+        }
+    }
+
+    /// Makes a connection for a waiting exchange that has none on its way; returns false if there
+    /// is no such exchange or no room.
+    @discardableResult
+    func connectForWaiters(_ origin: Origin) -> Bool {
+        guard origin.needsConnection, takePermits(origin) else { return false }
+        if environment.traces { tracePermit(origin, .origin) }
+        connect(origin)
+        return true
+    }
+
+    /// Makes the connections that waiting exchanges need. One that fails at once does not make the
+    /// next: the calls would be as deep as there are exchanges.
+    func connectForAll(_ origin: Origin) {
+        if origin.sharesLimit { return connectForAll(with: limit(of: origin)) }
+        guard !origin.isConnectingForAll else { return }
+        origin.isConnectingForAll = true
+        while connectForWaiters(origin) {}
+        origin.isConnectingForAll = false
     }
 }

@@ -8,7 +8,10 @@ import PinfoldTLS
 /// consumers that wait for one. The limits apply to the whole process (`UpstreamPool+Permits`).
 final class UpstreamPool: UpstreamSource {
     let environment: Environment
-    private var operations: [ObjectIdentifier: ConnectOperation] = [:]
+    /// The connections that are being established, until they are.
+    var operations: [ObjectIdentifier: any TunnelOpening] = [:]
+    /// The consumers for which ways are tried.
+    var searches: [ObjectIdentifier: WaySearch] = [:]
     /// Connections being established, including their handshakes.
     private(set) var establishing = 0
     /// Origins that wait for a permit of the limit on all connections, first come, first served.
@@ -18,9 +21,13 @@ final class UpstreamPool: UpstreamSource {
     /// The idle connections that have not carried a request (`UpstreamPool+Unused`).
     var unused = ShareTable<ObjectIdentifier, any PooledConnection>(limit: unusedLimit)
     /// Origins with connections, or with exchanges that wait for one, by their limits.
-    var byLimit: [ObjectIdentifier: Origin] = [:]
+    var byLimit: [ObjectIdentifier: LimitedOrigins] = [:]
     /// The open requests to the other workers, by the limit that they concern.
     var idleRequests: [ObjectIdentifier: IdleConnectionRequest] = [:]
+    /// The origins whose connections are of one client each (`UpstreamPool+Private`).
+    var privateOrigins: [ObjectIdentifier: Origin] = [:]
+    /// Whose connections clients have for themselves, by the clients' ends.
+    var privateUses: [Endpoint: [PrivateUse]] = [:]
     /// Connections that hold no permits any more, oldest first.
     let lingering = LinkedQueue<LingeringServer>()
     /// An idle connection is being closed for another one, which already has its permits.
@@ -31,7 +38,17 @@ final class UpstreamPool: UpstreamSource {
     /// Gets a connection for the consumer: `upstreamReady` or `upstreamFailed` is called, at once
     /// or later. `fresh`: only a connection that has not carried an exchange.
     package func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
-        if let carrier = origin.carrier { return acquire(carrier, for: consumer, fresh: fresh) }
+        guard let ways = origin.ways else {
+            return acquireByWay(origin, for: consumer, fresh: fresh)
+        }
+        search(origin, by: ways, for: consumer, fresh: fresh)
+    }
+
+    /// The same as ``acquire(_:for:fresh:)``, by a way that has been chosen.
+    func acquireByWay(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
+        if let carrier = origin.carrier {
+            return acquireByWay(carrier, for: consumer, fresh: fresh)
+        }
         if origin.http2.isOffered, share(origin, with: consumer, fresh: fresh) { return }
         if !fresh, let connection = takeIdle(origin, checked: !consumer.mayBeRepeated) {
             environment.metrics.add(.upstreamConnectionsReused)
@@ -40,7 +57,12 @@ final class UpstreamPool: UpstreamSource {
             }
             return give(connection, to: consumer)
         }
-        let mayConnect = takePermits(origin)
+        connectOrWait(origin, for: consumer, fresh: fresh)
+    }
+
+    /// Makes a connection for a consumer, or queues it.
+    func connectOrWait(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
+        let mayConnect = takePermits(origin, for: consumer.clientNetwork)
         guard wait(origin, consumer, fresh: fresh, isCounted: !mayConnect) else { return }
         if mayConnect { connect(origin, for: consumer.clientNetwork) }
     }
@@ -87,7 +109,7 @@ final class UpstreamPool: UpstreamSource {
         connection.retire()
     }
 
-    private func countIdle(_ change: Int, _ origin: Origin) {
+    func countIdle(_ change: Int, _ origin: Origin) {
         environment.metrics.adjust(.idle, host: origin.route, by: Int64(change))
     }
 
@@ -96,12 +118,18 @@ final class UpstreamPool: UpstreamSource {
         origin.connecting += 1
         establishing += 1
         origin.http2.attemptedAt = environment.loop.now
+        if origin.sharesLimit {
+            byLimit[ObjectIdentifier(limit(of: origin))]?
+                .hadTurn(origin, client ?? origin.waiters.first?.client)
+        }
+        if let proxy = origin.tunnelProxy { return openTunnel(origin, proxy, for: client) }
+        if let path = origin.key.unixPath { return connect(origin, toUnixSocket: path) }
         let policy = origin.policy
         var operation: ConnectOperation?
         operation = ConnectOperation(
-            environment: environment, host: origin.connectsTo.host, port: origin.connectsTo.port,
+            environment: environment, host: origin.key.host, port: origin.key.port,
             client: client, rules: origin.isSubjectToRules ? policy.destinationRules : nil,
-            hostMatch: origin.match
+            hostMatch: origin.match, isParent: origin.forwards?.standing != nil
         ) { [unowned self] result in
             let times = operation?.times ?? ConnectionTimes()
             if let operation { operations[ObjectIdentifier(operation)] = nil }
@@ -114,31 +142,29 @@ final class UpstreamPool: UpstreamSource {
             timeoutMilliseconds: origin.timeouts.connectMilliseconds)
     }
 
-    private func connected(
+    func connected(
         _ origin: Origin, _ result: Result<EstablishedConnection, StreamError>,
         _ times: ConnectionTimes
     ) {
         switch result {
-        case .failure(var failure):
-            if origin.tunnelProxy != nil {
-                failure.error = ExchangeError(onTheWayToProxy: failure.error)
-            }
-            failed(origin, failure)
-        case .success(let made):
-            if let proxy = origin.tunnelProxy { return openTunnel(origin, proxy, made, times) }
-            establishOrFail(origin, made, times)
+        case .failure(let failure): failed(origin, failure)
+        case .success(let made): establishOrFail(origin, made, times)
         }
     }
 
-    /// - Parameter session: the TLS session with a proxy that carries the tunnel; `nil` if there is
-    ///   none.
+    /// - Parameters:
+    ///   - session: the TLS session with a proxy that carries the tunnel; `nil` if there is none.
+    ///   - use: whose connection it is; `nil` if it is of no client in particular.
     func establish(
         _ origin: Origin, _ made: EstablishedConnection,
-        _ times: ConnectionTimes, in session: TLSClientConnection?
+        _ times: ConnectionTimes, in session: TLSClientConnection?, _ use: PrivateUse?
     ) throws(ExchangeError) {
         var tls = session
+        if let use, let version = origin.key.proxyHeader {
+            try sendHeader(version, of: use, on: made, in: session)
+        }
         // The first waiter will get it.
-        let client = origin.waiters.first?.consumer.clientNetwork
+        let client = use.map(\.client) ?? origin.waiters.first?.consumer.clientNetwork
         if let context = origin.tls {
             do throws(TLSError) {
                 tls = try TLSClientConnection(
@@ -157,6 +183,7 @@ final class UpstreamPool: UpstreamSource {
             endpoint: made.endpoint, tls: tls, isOpen: origin.tls == nil)
         connection.times = times
         connection.client = client
+        connection.privateUse = use
         do throws(Errno) {
             try environment.loop.add(connection, descriptor: made.transport.descriptor)
         } catch {
@@ -176,7 +203,8 @@ final class UpstreamPool: UpstreamSource {
         if let fault {
             failed(
                 connection.origin,
-                StreamError(fault, FailedAttempts(connectedTo: connection.endpoint)))
+                StreamError(fault, FailedAttempts(connectedTo: connection.endpoint)),
+                connection.privateUse)
         } else {
             ready(connection)
         }
@@ -190,6 +218,7 @@ final class UpstreamPool: UpstreamSource {
         open += 1
         environment.metrics.adjust(.open, host: origin.route, by: 1)
         environment.note(origin.reachability, nil, for: connection.client)
+        if let proxy = origin.forwards { environment.parentAnswered(proxy) }
         if connection.hasUnsolicitedData() { return refuse(connection) }
         let waitsForOne = origin.http2.learned(isShared: connection.isShared)
         // Its server's settings are awaited next.
@@ -201,30 +230,41 @@ final class UpstreamPool: UpstreamSource {
     /// A server that sends data before a request is not an HTTP server, or the data is not from it:
     /// it must not be taken for the response to the first request.
     private func refuse(_ connection: any PooledConnection) {
-        let consumer = takeWaiter(connection.origin, isFresh: true, .failed)
+        let consumer = takeWaiter(connection.origin, for: connection, isFresh: true, .failed)
         if environment.traces { traceNotKept(connection, .serverEndedOrSpoke) }
         connection.close()
         consumer?.upstreamFailed(StreamError(.server(.upstreamSpokeUnasked)))
     }
 
-    func failed(_ origin: Origin, _ failure: StreamError) {
-        origin.connecting -= 1
-        establishing -= 1
-        giveBack([.origin, .total], of: origin)
+    /// - Parameter use: whose the connection would have been; `nil` for that of the first waiter.
+    func failed(_ origin: Origin, _ failure: StreamError, _ use: PrivateUse? = nil) {
+        connectionGivenUp(origin)
+        if let use { forget(use) }
         var failure = failure
         if origin.forwards != nil {
             failure.error = ExchangeError(onTheWayToProxy: failure.error)
         }
+        if let proxy = origin.forwards, case .proxy(let error) = failure.error {
+            environment.parentFailed(proxy, error)
+        }
         let client = origin.waiters.first?.consumer.clientNetwork
         environment.note(origin.reachability, failure.error, for: client)
-        if let consumer = takeWaiter(origin, isFresh: true, .failed) {
-            consumer.upstreamFailed(failure)
-        }
+        let consumer =
+            use == nil
+            ? takeWaiter(origin, isFresh: true, .failed) : takeClaimant(origin, use, .failed)
+        consumer?.upstreamFailed(failure)
         // Those who counted on this one try for themselves.
         if origin.http2.isOffered { _ = origin.http2.learned(isShared: false) }
         origin.http1Failed(failure.error)
         connectForAll(origin)
         forgetIfUnused(origin)
+    }
+
+    /// A connection that was being established will not be.
+    func connectionGivenUp(_ origin: Origin) {
+        origin.connecting -= 1
+        establishing -= 1
+        giveBack([.origin, .total], of: origin)
     }
 
     /// Hands the streams of a connection to waiting exchanges, or keeps it.
@@ -241,7 +281,7 @@ final class UpstreamPool: UpstreamSource {
         let isOurs = !origin.waiters.isEmpty && (isFresh || !givesWay(origin))
         var isGiven = false
         while connection.hasRoom, isOurs,
-            let consumer = takeWaiter(origin, isFresh: isFresh, .connection)
+            let consumer = takeWaiter(origin, for: connection, isFresh: isFresh, .connection)
         {
             if environment.traces, !isFresh { traceReuse(connection, consumer) }
             isGiven = true
@@ -255,10 +295,11 @@ final class UpstreamPool: UpstreamSource {
         leaveQueueIfNobodyWaits(origin)
         // The remaining waiters need a connection that has not carried a request, or wait at
         // another origin or in another environment. Then this connection makes room.
-        guard origin.waiters.isEmpty, !environment.isDraining, !isWaitedFor(origin) else {
+        guard origin.waiters.isEmpty || staysForItsClient(connection), !environment.isDraining,
+            !isWaitedFor(origin), !(connection.privateUse?.clientHasLeft ?? false)
+        else {
             if environment.traces {
-                let other = isOverLimit(origin) ? PoolClosing.overLimit : .waitedForElsewhere
-                traceNotKept(connection, environment.isDraining ? .draining : other)
+                traceNotKept(connection, reasonNotToKeep(connection))
             }
             return connection.close()
         }
@@ -303,6 +344,7 @@ final class UpstreamPool: UpstreamSource {
         let origin = connection.origin
         idleOrder.closed(IdlePooledConnection(connection: connection))
         if !connection.hasCarriedRequest { isNoLongerUnused(connection) }
+        if let use = connection.privateUse { forget(use) }
         if connection.isShared { origin.shared.removeAll { $0 === connection } }
         origin.open -= 1
         open -= 1
@@ -310,52 +352,15 @@ final class UpstreamPool: UpstreamSource {
         giveBack(connection.permits, of: origin)
         forgetIfUnused(origin)
         guard !isMakingRoom else { return }
-        connectForWaiters(origin)
+        connectForNext(after: origin)
         connectForStarved()
-    }
-
-    /// A permit has become free: serves the origins that could not connect because of the total
-    /// limit.
-    func connectForStarved() {
-        while let next = starved.popFirst() {
-            guard next.isStarved else { continue }
-            next.isStarved = false
-            // Its waiters may have given up; if there is no room after all, it is starved again.
-            if connectForWaiters(next) || next.isStarved { return }
-        }
-    }
-
-    /// Makes a connection for a waiting exchange that has none on its way; returns false if there
-    /// is no such exchange or no room.
-    @discardableResult
-    func connectForWaiters(_ origin: Origin) -> Bool {
-        guard origin.needsConnection, takePermits(origin) else { return false }
-        if environment.traces { tracePermit(origin, .origin) }
-        connect(origin)
-        return true
-    }
-
-    /// Makes the connections that waiting exchanges need. One that fails at once does not make the
-    /// next: the calls would be as deep as there are exchanges.
-    func connectForAll(_ origin: Origin) {
-        guard !origin.isConnectingForAll else { return }
-        origin.isConnectingForAll = true
-        while connectForWaiters(origin) {}
-        origin.isConnectingForAll = false
     }
 
     /// Closes the idle connections of an origin whose policy is no longer in force, and sends its
     /// waiters back to find their origin again.
     func retire(_ origin: Origin) {
         origin.isStarved = false
-        let waiters = origin.waiters.takeAll()
-        // Before they continue, because this worker will then be in the same queue again, for the
-        // origin's successor.
-        leaveQueueIfNobodyWaits(origin)
-        for waiter in waiters {
-            waitEnded(waiter, origin, .superseded)
-            waiter.consumer.upstreamFailed(StreamError(.gateway(.superseded)))
-        }
+        sendBackWaiters([origin])
         environment.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
         closeIdle(origin, .outdated)
         forgetIfUnused(origin)
@@ -375,10 +380,13 @@ final class UpstreamPool: UpstreamSource {
     /// Releases what refers to the pool: connections, some of which are already closed.
     func close() {
         operations = [:]
+        searches = [:]
         starved = FIFO()
         idleOrder = IdleOrder()
         unused.removeAll { _, _ in true }
         byLimit = [:]
+        privateOrigins = [:]
+        privateUses = [:]
         idleRequests = [:]
     }
 }

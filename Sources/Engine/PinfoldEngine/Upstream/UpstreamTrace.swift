@@ -25,6 +25,8 @@ enum PoolClosing: String {
     case unused
     /// A certificate by which the server was verified, or a pinset, has expired since.
     case trustEnded = "trust-ended"
+    /// It was of one client, whose own connection has ended.
+    case clientLeft = "client-left"
     /// The gateway is stopping.
     case draining
     /// One of the two sides asked for it to be closed.

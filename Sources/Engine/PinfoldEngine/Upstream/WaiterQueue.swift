@@ -24,8 +24,11 @@ final class WaiterQueue {
     /// request.
     private var any = Turns()
     private var fresh = Turns()
-    /// How many are counted as waiting, by client.
-    private var counted: [IPNetwork?: Int] = [:]
+    /// Those for whom a connection is being made that nobody else can use, by their positions.
+    private var claimed: [UInt64: Place] = [:]
+    /// How many are counted as waiting, by client, without those for whom a connection is being
+    /// made: they do not give way.
+    private(set) var counted: [IPNetwork?: Int] = [:]
 
     var isEmpty: Bool { places.isEmpty }
     var count: Int { places.count }
@@ -54,6 +57,29 @@ final class WaiterQueue {
         return waiter
     }
 
+    /// Takes the turn of the first waiter, for a connection that nobody else can use. It goes on
+    /// waiting, until ``take(claim:)``, but does not give way to anybody.
+    ///
+    /// - Returns: the number of the claim, which stands for this wait alone: a consumer may give up
+    ///   and wait again on behalf of another client.
+    func claim() -> (number: UInt64, waiter: Waiter)? {
+        guard let place = next else { return nil }
+        let line = place.line
+        leaveTurns(place)
+        uncount(place.waiter)
+        claimed[place.position] = place
+        if let line, !line.places.isEmpty {
+            place.waiter.wantsFresh ? fresh.hadTurn(line) : any.hadTurn(line)
+        }
+        return (place.position, place.waiter)
+    }
+
+    /// Takes the waiter that a connection was made for; `nil` if it has given up.
+    func take(claim number: UInt64) -> Waiter? { claimed[number].map { remove($0) } }
+
+    /// The waiter whose turn it is on a connection; it stays in the queue.
+    func first(isFresh: Bool) -> Waiter? { (isFresh ? next : any.first)?.waiter }
+
     /// The waiter that would get a new connection; it stays in the queue.
     var first: Waiter? { next?.waiter }
 
@@ -74,17 +100,22 @@ final class WaiterQueue {
     /// Takes time linear in the number of clients.
     func takeSurplus(for client: IPNetwork?) -> Waiter? {
         guard let (most, count) = counted.max(by: { $0.value < $1.value }),
-            count > counted[client, default: 0] + 1,
-            let last = [any.last(of: most), fresh.last(of: most)].compactMap({ $0 })
-                .max(by: { $0.position < $1.position })
+            count > counted[client, default: 0] + 1
         else { return nil }
-        return remove(last)
+        return takeLast(of: most)
+    }
+
+    /// Takes the last waiter of a client that is counted as waiting; `nil` if there is none.
+    func takeLast(of client: IPNetwork?) -> Waiter? {
+        [any.last(of: client), fresh.last(of: client)].compactMap { $0 }
+            .max { $0.position < $1.position }.map { remove($0) }
     }
 
     /// Takes all waiters, in the order in which they came.
     func takeAll() -> [Waiter] {
         let all = places.values.sorted { $0.position < $1.position }.map(\.waiter)
         places = [:]
+        claimed = [:]
         counted = [:]
         any = Turns()
         fresh = Turns()
@@ -94,11 +125,20 @@ final class WaiterQueue {
     private func remove(_ place: Place) -> Waiter {
         let waiter = place.waiter
         places[ObjectIdentifier(waiter.consumer)] = nil
-        if waiter.since != nil, let count = counted[waiter.client] {
-            counted[waiter.client] = count > 1 ? count - 1 : nil
+        if claimed.isEmpty || claimed.removeValue(forKey: place.position) == nil {
+            uncount(waiter)
+            leaveTurns(place)
         }
-        if waiter.wantsFresh { fresh.remove(place) } else { any.remove(place) }
         return waiter
+    }
+
+    private func uncount(_ waiter: Waiter) {
+        guard waiter.since != nil, let count = counted[waiter.client] else { return }
+        counted[waiter.client] = count > 1 ? count - 1 : nil
+    }
+
+    private func leaveTurns(_ place: Place) {
+        if place.waiter.wantsFresh { fresh.remove(place) } else { any.remove(place) }
     }
 }
 

@@ -11,9 +11,12 @@ import PinfoldTLS
 /// requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed), `inspected`
 /// (the result of verifying the server of a tunnel), `changed` (what the rules of its route changed
 /// in the content), `user` (who was asking, where the listener wanted to know), `tunnel` (what a
-/// request's tunnel was opened to), `client_tls`, `client_cipher`
+/// request's tunnel was opened to), `authority` (what a request at a transparent listener is for),
+/// `original` (the address that its client connected to, if it is none of the host's),
+/// `client_tls`, `client_cipher`
 /// and `client_subject` (the client's TLS version, cipher suite and certificate subject),
-/// `upstream`, `upstream_version`, `upstream_tls`, `reason` (why the exchange was refused or
+/// `parent` (the parent proxy that it went through), `upstream`, `upstream_version`,
+/// `upstream_tls`, `reason` (why the exchange was refused or
 /// failed), `rule` (the access rule that decided), `reported` (access rules that matched and only
 /// report), `user_agent`, `referer`.
 struct AccessLogFormatter {
@@ -53,7 +56,7 @@ struct AccessLogFormatter {
         output.append(hexadecimal: record.exchange)
         output.append("\",\"client\":\"")
         let client = Endpoint(address: record.clientAddress, port: record.clientPort)
-        client.text.withUnsafeBytes { output.append($0) }
+        client.clientText.withUnsafeBytes { output.append($0) }
         output.append("\",\"listener\":\"")
         listeners.append(record.listener, to: &output)
         output.append("\",\"host\":\"")
@@ -63,7 +66,7 @@ struct AccessLogFormatter {
         output.append("\",\"target\":\"")
         Userinfo.redacting(entry.target) { JSONText.append($0, to: &output) }
         output.append("\",\"version\":\"")
-        output.append(record.version.label)
+        output.append(record.protocolLabel)
         output.append("\",\"status\":")
         if record.status > 0 {
             output.append(decimal: UInt64(record.status))
@@ -90,7 +93,15 @@ struct AccessLogFormatter {
         append("forwarded", record.forwarded?.token, to: &output)
         append("not_stored", record.notStored?.token, to: &output)
         appendClientJSON(entry, to: &output)
-        if let address = record.upstreamAddress {
+        if record.upstreamAddress == .unnamed {
+            append("upstream", to: &output) { output in
+                output.append("unix:")
+                JSONText.append(entry.way, to: &output)
+            }
+        } else {
+            append("parent", entry.way, to: &output)
+        }
+        if let address = record.upstreamAddress, address != .unnamed {
             append("upstream", to: &output) { output in
                 let upstream = Endpoint(address: address, port: record.upstreamPort)
                 upstream.text.withUnsafeBytes { output.append($0) }
@@ -120,6 +131,13 @@ struct AccessLogFormatter {
         append("changed", entry.steps, to: &output)
         append("user", entry.user, to: &output)
         append("tunnel", entry.tunnel, to: &output)
+        append("authority", entry.authority, to: &output)
+        if let address = entry.record.originalAddress {
+            append("original", to: &output) { output in
+                let original = Endpoint(address: address, port: entry.record.originalPort)
+                original.text.withUnsafeBytes { output.append($0) }
+            }
+        }
         guard let version = entry.record.clientTLS else { return }
         append("client_tls", version.label, to: &output)
         append("client_cipher", to: &output) { JSONText.append(entry.cipherSuite, to: &$0) }
@@ -166,13 +184,13 @@ struct AccessLogFormatter {
     // MARK: Apache's combined format
 
     /// `%h - %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
-    /// reason or `-`. The target of a request in an intercepted tunnel is written as a complete
-    /// URL.
+    /// reason or `-`. The target of a request in an intercepted tunnel, or at a transparent
+    /// listener, is written as a complete URL.
     private mutating func appendCombined(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
-        record.clientAddress.text.withUnsafeBytes { output.append($0) }
+        record.clientAddress.clientText.withUnsafeBytes { output.append($0) }
         output.append(" - ")
         if entry.user.isEmpty { output.append("-") }
         ApacheText.append(entry.user, to: &output)
@@ -188,7 +206,7 @@ struct AccessLogFormatter {
             Userinfo.redacting(entry.target) { ApacheText.append($0, to: &output) }
             if record.version != nil {
                 output.append(" ")
-                output.append(record.version.label)
+                output.append(record.protocolLabel)
             }
         }
         output.append("\" ")
@@ -212,11 +230,16 @@ struct AccessLogFormatter {
     }
 
     /// Only the CONNECT of an intercepted tunnel names the host of the requests in it: their own
-    /// targets are paths.
+    /// targets are paths. So are those of requests at a transparent listener.
     private func appendTunnel(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
-        guard !entry.tunnel.isEmpty, entry.target.first == UInt8(ascii: "/") else { return }
-        output.append("https://")
-        ApacheText.append(entry.tunnel, to: &output)
+        guard entry.target.first == UInt8(ascii: "/") else { return }
+        if !entry.tunnel.isEmpty {
+            output.append("https://")
+            ApacheText.append(entry.tunnel, to: &output)
+        } else if !entry.authority.isEmpty {
+            output.append("http://")
+            ApacheText.append(entry.authority, to: &output)
+        }
     }
 
     private func append(orDash number: UInt64, to output: inout LineBuffer) {
@@ -235,8 +258,9 @@ extension TLSVersion {
     }
 }
 
-extension HTTPVersion? {
-    fileprivate var label: StaticString { self?.text ?? "" }
+extension AccessLogRecord {
+    /// The version that the request came in.
+    fileprivate var protocolLabel: StaticString { spoken?.text ?? version?.text ?? "" }
 }
 
 /// The names in a table, escaped for JSON strings.

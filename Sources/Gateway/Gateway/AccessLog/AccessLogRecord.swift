@@ -26,6 +26,12 @@ package struct AccessLogRecord: Sendable {
     package var status: UInt16 = 0
     /// The request's version; `nil` if the request line was not understood.
     package var version: HTTPVersion?
+    /// What the client spoke in place of HTTP; `nil` if it spoke that.
+    package var spoken: SpokenProtocol?
+    /// The address that the client connected to, if it is none of the host's that it named.
+    package var originalAddress: IPAddress?
+    /// Its port.
+    package var originalPort: UInt16 = 0
     /// The cache's part in it.
     package var cache: CacheResult = .none
     /// The client's TLS version; `nil` for clear text.
@@ -46,7 +52,8 @@ package struct AccessLogRecord: Sendable {
     package var forwarded: ForwardReason?
     /// Why the response was not stored; `nil` if it was, or if there was none to store.
     package var notStored: NotStoredReason?
-    /// The upstream's address; `nil` if none was connected to.
+    /// The upstream's address; `nil` if none was connected to, and ``IPAddress/unnamed`` for a Unix
+    /// socket.
     package var upstreamAddress: IPAddress?
     /// The upstream's port.
     package var upstreamPort: UInt16 = 0
@@ -68,6 +75,24 @@ package struct AccessLogRecord: Sendable {
     package mutating func setUpstream(_ endpoint: Endpoint) {
         upstreamAddress = endpoint.address
         upstreamPort = endpoint.port
+    }
+}
+
+/// What a client speaks whose tunnel is logged as a CONNECT that it has not sent.
+package enum SpokenProtocol: Sendable, Equatable {
+    case socks5
+    /// TLS with a server, at a transparent listener.
+    case tls
+    /// Anything else there.
+    case tcp
+
+    /// The word in the place of a version of HTTP.
+    package var text: StaticString {
+        switch self {
+        case .socks5: "SOCKS5"
+        case .tls: "TLS"
+        case .tcp: "TCP"
+        }
     }
 }
 
@@ -110,10 +135,17 @@ package struct AccessLogNotes: Sendable {
     let reported: [UInt8]
     /// Who was asking, in UTF-8, where the listener wanted to know.
     let user: [UInt8]
+    /// The name of the parent that the request went through, or the path of the Unix socket that it
+    /// went to.
+    let way: [UInt8]
+    /// `host:port` of a request at a transparent listener, whose target does not say so.
+    package var authority: [UInt8] = []
 
     package init(
-        steps: [UInt8] = [], rule: [UInt8] = [], reported: [String] = [], user: [UInt8] = []
+        steps: [UInt8] = [], rule: [UInt8] = [], reported: [String] = [], user: [UInt8] = [],
+        way: [UInt8] = []
     ) {
+        self.way = way
         self.steps = steps
         self.user = user
         self.rule = rule
@@ -122,7 +154,9 @@ package struct AccessLogNotes: Sendable {
             ? [] : Array(reported.joined(separator: ",").utf8.prefix(Self.reportedBytes))
     }
 
-    var count: Int { steps.count + rule.count + reported.count + user.count }
+    var count: Int {
+        steps.count + rule.count + reported.count + user.count + way.count + authority.count
+    }
 }
 
 /// The names for a record's indexes, which mean the same before and after a reload (`LabelTable`).

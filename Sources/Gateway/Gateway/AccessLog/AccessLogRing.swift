@@ -38,6 +38,8 @@ struct AccessLogRing: @unchecked Sendable {
         var rule: UInt32
         var reported: UInt32
         var user: UInt32
+        var way: UInt32
+        var authority: UInt32
 
         static var skip: UInt32 { .max }
     }
@@ -137,7 +139,8 @@ struct AccessLogRing: @unchecked Sendable {
             cipherSuite: UInt32(cipherSuite), subject: UInt32(subject),
             tunnel: UInt32(tunnel), steps: UInt32(notes.steps.count),
             rule: UInt32(notes.rule.count), reported: UInt32(notes.reported.count),
-            user: UInt32(notes.user.count))
+            user: UInt32(notes.user.count), way: UInt32(notes.way.count),
+            authority: UInt32(notes.authority.count))
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
         (place + AccessLogRing.recordOffset).initializeMemory(
@@ -158,7 +161,9 @@ struct AccessLogRing: @unchecked Sendable {
             end = Self.copy(notes.steps, to: end)
             end = Self.copy(notes.rule, to: end)
             end = Self.copy(notes.reported, to: end)
-            _ = Self.copy(notes.user, to: end)
+            end = Self.copy(notes.user, to: end)
+            end = Self.copy(notes.way, to: end)
+            _ = Self.copy(notes.authority, to: end)
         }
         increment(Cell.pushed)
         // Pairs with the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
@@ -239,6 +244,11 @@ struct AccessLogRing: @unchecked Sendable {
         var reported: UnsafeRawBufferPointer
         /// Who was asking, where the listener wanted to know, otherwise empty.
         var user: UnsafeRawBufferPointer
+        /// The name of the parent that the request went through, or the path of the Unix socket
+        /// that it went to, otherwise empty.
+        var way: UnsafeRawBufferPointer
+        /// `host:port` of a request at a transparent listener, otherwise empty.
+        var authority: UnsafeRawBufferPointer
     }
 
     /// Whether there is nothing to take.
@@ -282,6 +292,7 @@ struct AccessLogRing: @unchecked Sendable {
             userAgent: next(prefix.userAgent), referer: next(prefix.referer),
             cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject),
             tunnel: next(prefix.tunnel), steps: next(prefix.steps), rule: next(prefix.rule),
-            reported: next(prefix.reported), user: next(prefix.user))
+            reported: next(prefix.reported), user: next(prefix.user),
+            way: next(prefix.way), authority: next(prefix.authority))
     }
 }

@@ -45,7 +45,7 @@ extension ClientConnection {
         environment.trace(
             "tls handshake with a client ended",
             [
-                "listener": "\(ingress.name)", "client": "\(peer)",
+                "listener": "\(ingress.name)", "client": "\(String(peer.clientText))",
                 "sni": "\(tls.clientHello?.serverName ?? "")",
                 "version": "\(session.version.text)", "alpn": "\(tls.applicationProtocol ?? "")",
                 "cipher": "\(tls.cipherSuite ?? "")",
@@ -65,7 +65,7 @@ extension ClientConnection {
             environment.trace(
                 "tls handshake with a client failed",
                 [
-                    "listener": "\(ingress.name)", "client": "\(peer)",
+                    "listener": "\(ingress.name)", "client": "\(String(peer.clientText))",
                     "sni": "\(transport.tls?.serverName ?? "")",
                     "detail": "\(error?.text(of: "client") ?? "time-out")",
                     "alert_sent": "\(transport.tls?.sentAlert.map { "\($0)" } ?? "none")",

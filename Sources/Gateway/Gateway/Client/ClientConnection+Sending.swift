@@ -201,7 +201,10 @@ extension ClientConnection: DownstreamStream {
         loop.remove(self, keepingOpen: descriptor)
         return DownstreamHandover(
             transport: transport, leftover: leftover, pending: pending,
-            closed: { [worker, account] _ in worker.clientLeft(account) })
+            closed: { [worker, account, environment, peer] _ in
+                environment.clientLeft(peer)
+                worker.clientLeft(account)
+            })
     }
 
     /// While an exchange is under way the deadline runs exactly while the gateway waits for the

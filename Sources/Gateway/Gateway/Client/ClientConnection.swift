@@ -142,6 +142,8 @@ final class ClientConnection: EventHandler, InterceptedConnection {
     /// Whether nothing of a request has arrived: it may be closed to make room for another
     /// connection.
     var isIdle: Bool { http.phase == .idle && !hasUnusedInput || http.phase == .opening }
+    var awaitsFirstRequest: Bool { responseBytes == 0 }
+    var mayLoseRequest: Bool { true }
     /// Whether it waits for a request, or for the rest of its head.
     @inline(__always)
     var awaitsHead: Bool { http.phase == .idle || http.phase == .starting }
@@ -155,7 +157,7 @@ final class ClientConnection: EventHandler, InterceptedConnection {
 
     var timeouts: TimeoutsConfiguration { worker.policy.configuration.timeouts }
 
-    var localAddress: IPAddress? { Sockets.localEndpoint(descriptor)?.address }
+    var localEndpoint: Endpoint? { Sockets.localEndpoint(descriptor) }
 
     // MARK: Events
 
@@ -297,6 +299,7 @@ final class ClientConnection: EventHandler, InterceptedConnection {
         loop.remove(self)
         Descriptors.close(descriptor)
         worker.idleClients.removed(self)
+        environment.clientLeft(peer)
         worker.clientLeft(account, handingOver: handedOver)
     }
 }

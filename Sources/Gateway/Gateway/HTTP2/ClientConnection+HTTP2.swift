@@ -12,8 +12,10 @@ extension ClientConnection {
     /// bytes decide.
     func agreesOnHTTP2(_ session: ClientSession) -> Bool {
         switch (session.carrier, ingress.role) {
-        case (.http1, _), (.http2, .forward), (.http2, .proxied): false
-        case (.http2, .reverse), (.http2, .bound), (.http2, .admin): true
+        case (.http1, _), (.http2, .forward), (.http2, .proxied), (.http2, .proof),
+            (.http2, .transparent):
+            false
+        case (.http2, .reverse), (.http2, .balanced), (.http2, .bound), (.http2, .admin): true
         }
     }
 

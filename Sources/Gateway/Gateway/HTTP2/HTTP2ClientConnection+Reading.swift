@@ -225,7 +225,7 @@ extension HTTP2ClientConnection {
     private var targetStyle: RequestAssembler.TargetStyle {
         switch ingress.role {
         case .forward, .proxied: .absolute
-        case .reverse, .bound, .admin: .origin
+        case .reverse, .balanced, .bound, .admin, .proof, .transparent: .origin
         }
     }
 
@@ -307,6 +307,20 @@ extension HTTP2ClientConnection {
     // MARK: Errors
 
     func failed(_ reason: ConnectionReason) {
+        report(reason)
+        end()
+    }
+
+    /// Reports what was not, because the client is gone before anything more was read.
+    func reportTheRest() {
+        switch http.takeUnreported() {
+        case .warned: reportWarning()
+        case .failed(let reason): report(reason)
+        default: break
+        }
+    }
+
+    private func report(_ reason: ConnectionReason) {
         countFailure()
         var detail = "\(reason.explanation)"
         if reason == .abuse { detail += ": \(http.budget.text)" }
@@ -316,11 +330,11 @@ extension HTTP2ClientConnection {
                 "listener": "\(ingress.name)", "client": "\(peer)", "reason": "\(reason.reason)",
                 "detail": "\(detail)",
             ])
-        end()
     }
 
     /// Counts the connection as ended with an error.
     func countFailure() {
+        _ = http.takeUnreported()
         let reason = http.connectionReason
         environment.metrics.add(.http2Ended(reason.code))
         if reason == .abuse { environment.metrics.add(.http2Abuse(http.budget.chiefCause)) }

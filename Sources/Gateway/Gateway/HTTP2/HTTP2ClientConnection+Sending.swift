@@ -9,6 +9,7 @@ extension HTTP2ClientConnection {
     func sendSoon() {
         guard !isDriving, !isSending, !willSend, isOpen else { return }
         willSend = true
+        if openStreams >= FrameOutput.sharedFrom { loop.expectMore() }
         loop.afterTurn { [self] in
             willSend = false
             send()

@@ -380,6 +380,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         guard !isClosed else { return }
         if isOpen { abandonStreams() }
         guard !isClosed else { return }
+        reportTheRest()
         phase = .closed
         lingering.end(among: worker)
         environment.release(self)
@@ -391,6 +392,7 @@ final class HTTP2ClientConnection: EventHandler, InterceptedConnection {
         loop.remove(self)
         Descriptors.close(descriptor)
         worker.idleClients.removed(self)
+        environment.clientLeft(peer)
         worker.clientLeft(account, handingOver: handedOver)
     }
 }

@@ -99,7 +99,7 @@ final class HTTP2ClientStream: DownstreamStream, TunnelledStream {
 
     var account: ClientAccount? { connection.account }
     var refusal: ExchangeError { connection.refusal }
-    var localAddress: IPAddress? { Sockets.localEndpoint(connection.descriptor)?.address }
+    var localEndpoint: Endpoint? { Sockets.localEndpoint(connection.descriptor) }
     var sentBytes: (total: UInt64, content: UInt64) { (totalBytes, contentBytes) }
     var isOneOfSeveral: Bool { connection.openStreams > 1 }
     var takesInterimResponses: Bool { true }

@@ -70,6 +70,7 @@ extension GatewayProcess {
             successorVersion = version
             sockets.release(unused)
             sendCounters()
+            sendTicketKeys(to: successor)
             successor.accept()
             return true
         }
@@ -79,7 +80,7 @@ extension GatewayProcess {
     func handedOver() {
         guard let successor else { return }
         let pid = successor.process.pid
-        sockets.leavesFile = true
+        sockets.leavesFiles = true
         // Whoever handed over to this process need not take its place.
         predecessor?.leave()
         service.handOver(to: pid)
@@ -121,9 +122,22 @@ extension GatewayProcess {
             try successor.send(counters: published.metrics().exposition(.text))
         } catch {
             // If it has ended, that is found out elsewhere.
-            guard error.code != EPIPE else { return }
+            guard !error.isOfClosedEnd else { return }
             logger.warning(
                 "the successor's counters do not begin where these end",
+                metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Gives it the keys of session tickets, so that clients resume their sessions there.
+    private func sendTicketKeys(to successor: Successor) {
+        do throws(MessageSocket.CallError) {
+            try successor.send(ticketKeys)
+        } catch {
+            // If it has ended, that is found out elsewhere.
+            guard !error.isOfClosedEnd else { return }
+            logger.warning(
+                "the successor does not resume the sessions of this process's clients",
                 metadata: ["error": "\(error)"])
         }
     }
@@ -139,7 +153,7 @@ extension GatewayProcess {
 
     /// Serves again, because the successor is gone.
     func resume(after end: Ended) throws {
-        sockets.leavesFile = false
+        sockets.leavesFiles = false
         let perWorker = try sockets.open(configuration, again: true)
         successor = nil
         takeBackCache()
@@ -165,7 +179,8 @@ extension GatewayProcess {
             return
         }
         predecessor.ready(version: published.version)
-        sockets.leavesFile = false
+        predecessor.passOnTicketKeys(to: ticketKeys)
+        sockets.leavesFiles = false
         checkPredecessor()
         for mailbox in mailboxes { mailbox.post(.accept) }
         logger.notice("taken over", metadata: ["predecessor": "\(predecessor.pid)"])

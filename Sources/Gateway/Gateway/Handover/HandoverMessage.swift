@@ -10,6 +10,7 @@ import HTTPCore
 ///         ── cache ──►                  hands over the cache's database
 ///         ◄── lock (descriptor) ──
 ///         ── ready ──►
+///         ◄── ticketKeys (descriptor) ── if there are any
 ///         ◄── accept ──                 stops accepting, and finishes
 ///         ── failed ──►                 goes on as before
 ///         ◄── counters ──               every second, and when all workers have ended
@@ -26,6 +27,8 @@ enum HandoverMessage: Equatable, Sendable {
     case cache(folder: String)
     /// The lock of that folder comes along, or nothing if the predecessor does not have it.
     case lock
+    /// The keys of clients' session tickets, in a pipe whose descriptor comes along.
+    case ticketKeys
     /// The successor is to accept, as the predecessor stops to.
     case accept
     /// The successor could serve, but accepts nothing yet.
@@ -53,6 +56,8 @@ enum HandoverMessage: Equatable, Sendable {
                 [("message", .string("cache")), ("folder", .string(folder))]
             case .lock:
                 [("message", .string("lock"))]
+            case .ticketKeys:
+                [("message", .string("ticketKeys"))]
             case .accept:
                 [("message", .string("accept"))]
             case .leaving:
@@ -82,6 +87,7 @@ enum HandoverMessage: Equatable, Sendable {
             guard sockets.count == values.count else { return nil }
             self = .sockets(sockets, isLast: isLast)
         case "counters": self = .counters
+        case "ticketKeys": self = .ticketKeys
         case "accept": self = .accept
         case "lock": self = .lock
         case "cache":

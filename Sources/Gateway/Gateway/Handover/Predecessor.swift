@@ -3,6 +3,7 @@ import Clocks
 import EventLoop
 import PinfoldConfiguration
 import PinfoldMetrics
+import PinfoldTLS
 import Supervision
 
 /// The gateway that has started this process to be its successor, as this one sees it: it gives its
@@ -24,6 +25,9 @@ package final class Predecessor {
 
     /// Its counters, since they were last asked for.
     private var counters: FormerCounters?
+
+    /// The pipe with the keys of its clients' session tickets.
+    private var ticketKeys: Int32?
 
     private var isToAccept = false
     private var awaitsCacheLock = false
@@ -63,6 +67,8 @@ package final class Predecessor {
         self.channel = channel
         try receiveSockets()
     }
+
+    deinit { if let ticketKeys { Descriptors.close(ticketKeys) } }
 
     /// The predecessor that the environment names, with its sockets; `nil` if it names none. The
     /// variable is removed. Called before threads are started.
@@ -177,6 +183,10 @@ package final class Predecessor {
                     cacheLock = descriptors.first
                     if descriptors.count == 1 { continue }
                 }
+                if message == .ticketKeys, ticketKeys == nil, descriptors.count == 1 {
+                    ticketKeys = descriptors[0]
+                    continue
+                }
                 if message == .counters, let file = descriptors.first {
                     counters = MessageFile.read(file).map { FormerCounters($0) } ?? counters
                 }
@@ -184,6 +194,20 @@ package final class Predecessor {
             case .end, nil: return true
             }
         }
+    }
+
+    /// Gives the keys of its clients' session tickets, if it has sent any.
+    func passOnTicketKeys(to keys: TLSTicketKeys) {
+        guard let pipe = ticketKeys.take() else { return }
+        defer { Descriptors.close(pipe) }
+        let room = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: TLSTicketKeys.maximumBytes, alignment: 8)
+        defer {
+            if let start = room.baseAddress { explicit_bzero(start, room.count) }
+            room.deallocate()
+        }
+        let count = SecretPipe.read(pipe, into: room)
+        keys.takeOver(UnsafeRawBufferPointer(rebasing: room[..<count]))
     }
 
     /// Its counters, if they have come since the last call.

@@ -1,5 +1,6 @@
 import CLinux
 import CacheStore
+import PinfoldTLS
 import Supervision
 
 /// How this process was started, for its successor to be started likewise.
@@ -109,7 +110,7 @@ final class Successor {
             try send(sockets)
         } catch {
             // One that has ended is found out when it is looked after.
-            guard error.code != EPIPE else { return }
+            guard !error.isOfClosedEnd else { return }
             process.end()
             throw .call(error)
         }
@@ -134,6 +135,16 @@ final class Successor {
         // If it has ended, that is found out when it is looked after.
         try? channel.send(HandoverMessage.lock.bytes, descriptors: descriptors)
         for descriptor in descriptors { close(descriptor) }
+    }
+
+    /// Sends it the keys of clients' session tickets; none if there are none.
+    func send(_ keys: TLSTicketKeys) throws(MessageSocket.CallError) {
+        try keys.withPassedOn { passedOn throws(MessageSocket.CallError) in
+            guard !passedOn.isEmpty else { return }
+            try SecretPipe.with(passedOn) { pipe throws(MessageSocket.CallError) in
+                try channel.send(HandoverMessage.ticketKeys.bytes, descriptors: [pipe])
+            }
+        }
     }
 
     /// It is to accept.
@@ -170,7 +181,7 @@ final class Successor {
                     return .ready(version: version, unused: unused)
                 case .cache(let folder): return .needsCache(folder: folder)
                 case .failed(let text): reason = text
-                case .sockets, .counters, .lock, .accept, .leaving, nil: break
+                case .sockets, .counters, .lock, .ticketKeys, .accept, .leaving, nil: break
                 }
             case .end, nil:
                 // It ends, or has closed the connection for no reason.

@@ -11,8 +11,11 @@ extension Worker {
     func handOver() {
         guard beginDraining() else { return }
         closeListeners()
-        for handler in loop.handlers where !(handler is ClientConnection) {
-            (handler as? any AdmittedConnection)?.drain()
+        for handler in loop.handlers {
+            guard let client = handler as? any AdmittedConnection, !client.mayLoseRequest else {
+                continue
+            }
+            client.drain()
         }
         drainIdleClients(after: DrainTimer.idleMilliseconds)
         stopIfDrained()

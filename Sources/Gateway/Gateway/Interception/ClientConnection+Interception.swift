@@ -22,7 +22,8 @@ extension ClientConnection {
             worker: worker, transport: Transport(descriptor: carrier.descriptor, tls: session),
             ingress: Ingress(
                 name: outer.name, label: outer.label, endpoint: outer.endpoint,
-                role: .bound(tunnel.authority), identity: tunnel.identity),
+                role: .bound(tunnel.authority), identity: tunnel.identity,
+                original: outer.original),
             peer: tunnel.peer, account: tunnel.account, tunnel: tunnel)
         opening = .greeting
         output = handover.pending

@@ -125,7 +125,7 @@ extension Worker {
     ) {
         metrics.countGivenUp(host: tunnel.hostLabel)
         let metadata: Logger.Metadata = [
-            "client": "\(peer.address)", "authority": "\(tunnel.authority)",
+            "client": "\(String(peer.address.clientText))", "authority": "\(tunnel.authority)",
             "entry": "\(shared.labels.name(host: tunnel.hostLabel))",
             "alpn": "\(protocols?.joined(separator: ",") ?? "none")", "sign": "\(reason.text)",
         ]
@@ -158,7 +158,7 @@ extension Worker {
             (`pinfold ca export`), or write intercept: false for the host
             """,
             metadata: [
-                "client": "\(client)", "authority": "\(tunnel.authority)",
+                "client": "\(client.clientDescription)", "authority": "\(tunnel.authority)",
                 "sign": "\(signal)",
             ])
     }

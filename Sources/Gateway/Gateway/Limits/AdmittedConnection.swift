@@ -23,6 +23,12 @@ protocol AdmittedConnection: EventHandler, IdleOrdered, UnfinishedInput {
     /// Whether everything on it has been answered, and it is only waiting to be closed.
     var isLingering: Bool { get }
 
+    /// Whether its client has just connected, and is about to send its first request.
+    var awaitsFirstRequest: Bool { get }
+    /// Whether a client may send a request on it at any time, which would be lost if the
+    /// connection were closed while it is idle.
+    var mayLoseRequest: Bool { get }
+
     /// Begins to serve; the connection must be registered.
     func start()
     /// Receives the certificate that its handshake waits for, on the worker's thread.
@@ -35,6 +41,11 @@ protocol AdmittedConnection: EventHandler, IdleOrdered, UnfinishedInput {
     /// Ends at once, whatever is in progress.
     func cutOff()
     func close()
+}
+
+extension AdmittedConnection {
+    var awaitsFirstRequest: Bool { false }
+    var mayLoseRequest: Bool { false }
 }
 
 /// A member of the order of idle connections of all clients.

@@ -10,6 +10,8 @@ struct PendingConnection {
     var account: ClientAccount
     /// Whether it holds a permit among its client's connections.
     var isCounted: Bool
+    /// Whether a PROXY header is to say first who the client is; the peer is its sender.
+    var awaitsHeader = false
 }
 
 // Which connections are admitted: within the limit of their client, and that of the process.
@@ -33,14 +35,30 @@ extension Worker {
     func accept(_ descriptor: Int32, from peer: Endpoint, on ingress: Ingress) {
         // The administration takes no client's permit.
         guard ingress.isCounted else { return admit(descriptor, peer, ingress, account: nil) }
-        let limit = policy.configuration.limits.perClient.connections
-        if let account = shared.clients.open(peer.address, limit: limit) {
+        guard let senders = ingress.proxySenders else {
+            return seekPermits(descriptor, peer, ingress, awaitsHeader: false)
+        }
+        guard senders.contains(where: { $0.contains(client: peer.address) }) else {
+            return refuse(descriptor, senderOfNoHeader: peer, on: ingress)
+        }
+        seekPermits(descriptor, peer, ingress, awaitsHeader: true)
+    }
+
+    /// Finds a connection's permits, and admits it.
+    func seekPermits(
+        _ descriptor: Int32, _ peer: Endpoint, _ ingress: Ingress, awaitsHeader: Bool
+    ) {
+        let limit = connectionLimit(awaitsHeader: awaitsHeader)
+        if let account = shared.clients.open(
+            peer.address, limit: limit, awaitsHeader: awaitsHeader)
+        {
             return seekProcessPermit(
                 PendingConnection(
                     descriptor: descriptor, peer: peer, ingress: ingress, account: account,
-                    isCounted: true))
+                    isCounted: true, awaitsHeader: awaitsHeader))
         }
-        guard let account = shared.clients.account(of: peer.address) else {
+        guard let account = shared.clients.account(of: peer.address, awaitsHeader: awaitsHeader)
+        else {
             // All of the client's connections were closed just now, on other workers.
             metrics.add(.clientConnectionsRefusedByClientLimit)
             return Descriptors.close(descriptor)
@@ -48,10 +66,18 @@ extension Worker {
         seekBothPermits(
             PendingConnection(
                 descriptor: descriptor, peer: peer, ingress: ingress, account: account,
-                isCounted: false))
+                isCounted: false, awaitsHeader: awaitsHeader))
+    }
+
+    /// How many connections one client, or one sender of PROXY headers, may have. A sender's
+    /// connections are many clients', who are not to wait for each other's headers.
+    private func connectionLimit(awaitsHeader: Bool) -> Int {
+        let limits = policy.configuration.limits
+        return awaitsHeader ? limits.connections : limits.perClient.connections
     }
 
     func admit(_ pending: PendingConnection) {
+        if pending.awaitsHeader { return awaitHeader(pending) }
         admit(
             pending.descriptor, pending.peer, pending.ingress, account: pending.account)
     }
@@ -79,7 +105,7 @@ extension Worker {
             shared.logger.warning(
                 "a client's connections are refused: it has as many as limits.perClient allows",
                 metadata: [
-                    "client": "\(pending.account.network)",
+                    "client": "\(pending.account.network.clientDescription)",
                     "limit": "\(policy.configuration.limits.perClient.connections)",
                     "reason": "client-connection-limit",
                 ])
@@ -109,7 +135,7 @@ extension Worker {
     private func waits(_ pending: PendingConnection, for client: ClientAccount?, atMost most: Int)
         -> Bool
     {
-        guard shared.workerCount > 1 else { return false }
+        guard shared.workerCount > 1, !isDraining else { return false }
         let key = client.map { ObjectIdentifier($0) }
         guard var queue = pendingConnections[key] else {
             var queue = FIFO<PendingConnection>()
@@ -177,9 +203,11 @@ extension Worker {
             admit(pending)
             return true
         }
-        let limit = policy.configuration.limits.perClient.connections
+        let limit = connectionLimit(awaitsHeader: pending.awaitsHeader)
         // It may be another account by now, if all of its connections were closed in the meantime.
-        if let account = shared.clients.open(pending.peer.address, limit: limit) {
+        if let account = shared.clients.open(
+            pending.peer.address, limit: limit, awaitsHeader: pending.awaitsHeader)
+        {
             var pending = pending
             pending.account = account
             pending.isCounted = true

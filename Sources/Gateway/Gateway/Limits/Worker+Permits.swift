@@ -100,7 +100,8 @@ extension Worker {
         guard let client else {
             return shared.clientConnections.load(ordering: .relaxed) > limits.connections
         }
-        return client.openConnections > limits.perClient.connections
+        let most = client.isOfHeaders ? limits.connections : limits.perClient.connections
+        return client.openConnections > most
     }
 
     /// The connection of a client that has been idle the longest; with `nil`, that of the client

@@ -116,7 +116,7 @@ extension GatewayProcess {
         } else {
             running.join()
         }
-        sockets.removeFile()
+        sockets.removeFiles()
         shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
         shared?.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
         operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)

@@ -42,6 +42,7 @@ extension GatewayProcess {
         let own = OwnListeners(
             perWorker[0].filter { $0.path == nil }.map(\.endpoint) + sockets.endpointsOfIPv4)
         shared.engine.ownListeners.withLock { $0 = own }
+        shared.engine.ownConnections.watch(perWorker[0].contains { $0.role == .transparent })
     }
 
     /// Logs the listeners that have not been logged yet.

@@ -49,7 +49,7 @@ package final class GatewayProcess {
     let published: PublishedState
     private let labels = RouteLabels()
     private let sessions = TLSSessionCache()
-    private let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
+    let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
     /// Created with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
     var watched = WatchedFiles()
@@ -59,6 +59,8 @@ package final class GatewayProcess {
     var reading: FileReading?
     /// By the names of host entries.
     private var reachability: [String: EntryReachability] = [:]
+    /// The key of cookies that bind clients to servers; `nil` until it is needed.
+    var stickyKey: StickyKey?
     let sockets: ListenerSockets
     /// The listeners that have been logged and still exist.
     var announced: Set<String> = []
@@ -126,10 +128,10 @@ package final class GatewayProcess {
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
         // Until this process serves, the file of the administration's socket is the predecessor's.
-        sockets.leavesFile = predecessor != nil
+        sockets.leavesFiles = predecessor != nil
         let perWorker = try sockets.open(configuration)
-        defer { sockets.removeFile() }
-        labels.activate(configuration)
+        defer { sockets.removeFiles() }
+        labels.activate(policy)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
         service.starting("opening the cache")
         let shared = try makeServices(policy, notifying: mailboxes[0])
@@ -173,7 +175,8 @@ package final class GatewayProcess {
         try PolicySnapshot(
             configuration, generation: generation, following: policy, sessions: sessions,
             ticketKeys: ticketKeys, issuer: issuer(for: configuration.interception),
-            images: contents.images, schemas: JSONSchema.compile, labels: labels
+            images: contents.images, schemas: JSONSchema.compile,
+            stickyKey: stickyKey(for: configuration), labels: labels
         ) { label in
             if let known = reachability[label] { return known }
             let made = EntryReachability(label: label)
@@ -306,14 +309,7 @@ package final class GatewayProcess {
         _ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot,
         _ perWorker: [[ListenerSocket]]
     ) {
-        let labels = Set(configuration.hosts.entries.map(\.label))
-        reachability = reachability.filter { labels.contains($0.key) }
-        // Entries with the same label share what is known about their servers.
-        var exactNames: [String: Set<String>] = [:]
-        for entry in configuration.hosts.entries {
-            exactNames[entry.label, default: []].formUnion(entry.exactNames)
-        }
-        for (label, names) in exactNames { reachability[label]?.keepOnly(names) }
+        keepReachability(of: configuration)
         let hosts = reachability.values.sorted { $0.label < $1.label }
         let listeners = perWorker[0].map { socket in
             PublishedListener(
@@ -334,8 +330,21 @@ package final class GatewayProcess {
             reload.hosts = hosts
             reload.ownCertificates = OwnCertificate.all(of: configuration)
             reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }
+            reload.serverSets = policy.allServerSets
             reload.limits = (configuration.limits.upstreamPerHost, configuration.limits.pending)
         }
+    }
+
+    /// Forgets what is known about servers of other entries of `hosts`, and their other names.
+    private func keepReachability(of configuration: ConfigurationSnapshot) {
+        let labels = Set(configuration.hosts.entries.map(\.label))
+        reachability = reachability.filter { labels.contains($0.key) }
+        // Entries with the same label share what is known about their servers.
+        var exactNames: [String: Set<String>] = [:]
+        for entry in configuration.hosts.entries {
+            exactNames[entry.label, default: []].formUnion(entry.exactNames)
+        }
+        for (label, names) in exactNames { reachability[label]?.keepOnly(names) }
     }
 
     // MARK: Running
@@ -381,13 +390,20 @@ package final class GatewayProcess {
     ) throws -> (generation: UInt64, sockets: [[ListenerSocket]]) {
         let generation = published.reload.withLock { $0.generation } + 1
         let policy = try makePolicy(next, generation: generation)
-        let perWorker = try sockets.open(next)
-        labels.activate(next)
+        let perWorker: [[ListenerSocket]]
+        do {
+            perWorker = try sockets.open(next)
+        } catch {
+            keepReachability(of: configuration)
+            throw error
+        }
+        labels.activate(policy)
         prepare()
         if let shared { publishListeners(perWorker, to: shared) }
         warnOfWhatNeedsRestart(next)
         warnOfWhatIsRemoved(next)
         configuration = next
+        if policy.sessionGeneration != self.policy?.sessionGeneration { ticketKeys.forget() }
         self.policy = policy
         operationalLog.logLevel = Logger.Level(next.log.level)
         if let access = next.log.access {

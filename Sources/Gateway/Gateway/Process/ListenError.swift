@@ -1,3 +1,4 @@
+import CLinux
 import EventLoop
 import HTTPCore
 
@@ -7,11 +8,17 @@ package struct ListenError: Error, CustomStringConvertible {
     package enum Cause: Equatable, CustomStringConvertible {
         case network(Errno)
         case unix(UnixSocketError)
+        /// It cannot accept connections to addresses that are not this host's.
+        case transparency(Errno)
 
         package var description: String {
             switch self {
             case .network(let error): "\(error)"
             case .unix(let error): "\(error)"
+            case .transparency(let error) where error.code == EPERM:
+                "transparent: tproxy needs the capability CAP_NET_ADMIN, or a socket from the "
+                    + "service manager with Transparent=yes"
+            case .transparency(let error): "transparent: tproxy: \(error)"
             }
         }
     }
@@ -23,7 +30,9 @@ package struct ListenError: Error, CustomStringConvertible {
     /// The system's error number, if that is the cause.
     package var code: Int32? {
         switch cause {
-        case .network(let error), .unix(.failed(let error)), .unix(.folder(let error)): error.code
+        case .network(let error), .transparency(let error), .unix(.failed(let error)),
+            .unix(.folder(let error)), .unix(.owner(let error)):
+            error.code
         case .unix: nil
         }
     }

@@ -29,17 +29,8 @@ final class ListenerSockets {
     /// Whether workers get sockets again that they have closed.
     private var isAgain = false
 
-    /// The administration's Unix socket; `nil` if it has none.
-    private var file: BoundFile?
-
-    private struct BoundFile {
-        var socket: UnixSocketPath
-        var identity: UnixSockets.Identity
-        /// Our own descriptor of it.
-        var kept: Int32
-    }
-    /// Whether the file is a successor's.
-    var leavesFile = false
+    /// The Unix sockets.
+    private var unix: UnixListeners
 
     private struct Bound {
         var name: String
@@ -50,6 +41,8 @@ final class ListenerSockets {
         var inodes: Set<UInt64>
         /// The name under which they were passed; `nil` if they were opened here.
         var passedAs: String?
+        /// The path of a passed Unix socket; `nil` for an address of the network.
+        var path: String?
         /// Whether all workers accept from all of them.
         var isShared = false
         /// Our own descriptors of those that were opened here, for each worker.
@@ -64,7 +57,17 @@ final class ListenerSockets {
         self.routes = routes
         self.passed = passed
         self.predecessor = predecessor
+        unix = UnixListeners(predecessor: predecessor)
     }
+
+    /// Whether the files of Unix sockets are a successor's.
+    var leavesFiles: Bool {
+        get { unix.leavesFiles }
+        set { unix.leavesFiles = newValue }
+    }
+
+    /// Removes the files of the Unix sockets at the end, unless a successor has taken their paths.
+    func removeFiles() { unix.close() }
 
     deinit { close() }
 
@@ -79,21 +82,13 @@ final class ListenerSockets {
                 )
             }
         } + passed.map { (.passed(name: $0.name), $0.descriptor) }
-            + [file].compactMap { file in
-                file.map {
-                    (
-                        .opened(
-                            name: Self.adminName,
-                            address: ListenAddress.unix($0.socket).description, isAdmin: true),
-                        $0.kept
-                    )
-                }
-            }
+            + unix.handed
     }
 
     /// Closes our own descriptors of sockets that a successor does not use: when the workers have
     /// closed theirs, nothing listens there any more.
     func release(_ unused: [HandedSocket]) {
+        unix.release(unused)
         for case .opened(let name, let address, let isAdmin) in unused {
             for index in bound.indices
             where bound[index].name == name && "\(bound[index].asked)" == address
@@ -117,6 +112,7 @@ final class ListenerSockets {
     func close() {
         for descriptor in bound.flatMap(\.kept).joined() { Descriptors.close(descriptor) }
         for index in bound.indices { bound[index].kept = bound[index].kept.map { _ in [] } }
+        unix.leave()
     }
 
     /// Closes the passed sockets that a configuration does not use, and returns them.
@@ -148,15 +144,22 @@ final class ListenerSockets {
         var perWorker = [[ListenerSocket]](repeating: [], count: workers)
         var now: [Bound] = []
         var opened: [Int32] = []
-        var file: BoundFile?
+        unix.begin()
         let labels = routes.listenerIndexes(configuration.listeners.map(\.name))
         do throws(ListenError) {
             for (listener, label) in zip(configuration.listeners, labels) {
-                let socket = ListenerSocket(
+                var socket = ListenerSocket(
                     name: listener.name, endpoint: listener.address, role: Self.role(listener),
                     label: label, descriptor: -1)
-                try open(
-                    socket, listener.passed, on: workers, &perWorker, &now, &opened)
+                socket.speaks = listener.kind.clientProtocol
+                if let path = listener.unix {
+                    try unix.open(socket, at: path, on: workers, again: again, &perWorker)
+                } else {
+                    try open(socket, listener.passed, on: workers, &perWorker, &now, &opened)
+                }
+                if case .transparent(.tproxy) = socket.speaks {
+                    try makeTransparent(listener, perWorker, now)
+                }
             }
             var admin = ListenerSocket(
                 name: Self.adminName, endpoint: .unnamed, role: .admin, label: .other,
@@ -165,14 +168,12 @@ final class ListenerSockets {
             case .network(let endpoint):
                 admin.endpoint = endpoint
                 try open(admin, configuration.admin.passed, on: 1, &perWorker, &now, &opened)
-            case .unix(let socket):
-                admin.path = socket.path
-                // The last one: nothing can fail after it.
-                (admin.descriptor, file) = try open(socket)
-                perWorker[0].append(admin)
+            case .unix(let path):
+                try unix.open(admin, at: path, on: 1, again: again, &perWorker)
             }
         } catch {
             for descriptor in opened { Descriptors.close(descriptor) }
+            unix.cancel()
             throw error
         }
         let kept = Set(now.flatMap(\.kept).joined())
@@ -180,82 +181,49 @@ final class ListenerSockets {
             Descriptors.close(descriptor)
         }
         bound = now
-        if let former = self.file, former.socket.path != file?.socket.path { remove(former) }
-        self.file = file
+        unix.commit()
         return perWorker
-    }
-
-    // MARK: The Unix socket
-
-    /// Opens the administration's Unix socket, unless it is open.
-    private func open(
-        _ socket: UnixSocketPath
-    ) throws(ListenError) -> (descriptor: Int32, file: BoundFile) {
-        do throws(UnixSocketError) {
-            if var known = file, known.socket.path == socket.path {
-                if known.socket.mode != socket.mode {
-                    UnixSockets.setMode(socket.mode, of: socket.path, ifStill: known.identity)
-                    known.socket.mode = socket.mode
-                }
-                return (isAgain ? try UnixSockets.duplicate(known.kept) : -1, known)
-            }
-            let opened: (descriptor: Int32, identity: UnixSockets.Identity)
-            if let handed = handed(to: socket) {
-                opened = handed
-            } else {
-                opened = try UnixSockets.listen(at: socket)
-            }
-            let kept = try UnixSockets.duplicate(opened.descriptor)
-            return (
-                opened.descriptor,
-                BoundFile(socket: socket, identity: opened.identity, kept: kept)
-            )
-        } catch {
-            throw ListenError(
-                listener: Self.adminName, address: .unix(socket), cause: .unix(error))
-        }
-    }
-
-    /// The predecessor's Unix socket at this path, with its file.
-    private func handed(
-        to socket: UnixSocketPath
-    ) -> (descriptor: Int32, identity: UnixSockets.Identity)? {
-        let handed = predecessor?.takeSockets {
-            $0.isAdmin && $0.address == ListenAddress.unix(socket).description
-        }
-        guard let descriptor = handed?.first?.descriptor else { return nil }
-        guard let identity = UnixSockets.identity(of: socket.path) else {
-            // Somebody has removed the file: nobody could connect.
-            Descriptors.close(descriptor)
-            return nil
-        }
-        UnixSockets.setMode(socket.mode, of: socket.path, ifStill: identity)
-        return (descriptor, identity)
-    }
-
-    /// Removes the file of the Unix socket at the end, unless a successor has taken its path.
-    func removeFile() {
-        if let file = file.take() { remove(file) }
-    }
-
-    private func remove(_ file: BoundFile) {
-        Descriptors.close(file.kept)
-        // The successor has the same socket, or it listens elsewhere.
-        UnixSockets.remove(file.socket.path, ifStill: file.identity, unlessInUse: leavesFile)
     }
 
     // MARK: Addresses of the network
 
+    /// Lets the sockets of a listener accept connections to other addresses. They stay so, in the
+    /// hands of a successor as well.
+    private func makeTransparent(
+        _ listener: ListenerConfiguration, _ perWorker: [[ListenerSocket]], _ now: [Bound]
+    ) throws(ListenError) {
+        let opened = perWorker.joined().filter { $0.name == listener.name && !$0.isAdmin }
+        let kept = now.filter { $0.name == listener.name && !$0.isAdmin }
+        let passed = passed.filter { $0.name == listener.passed?.name }
+        let descriptors =
+            opened.map(\.descriptor).filter { $0 >= 0 } + kept.flatMap(\.kept).joined()
+            + passed.map(\.descriptor)
+        for descriptor in descriptors {
+            do throws(Errno) {
+                try Sockets.makeTransparent(descriptor)
+            } catch {
+                throw ListenError(
+                    listener: listener.name, address: .network(listener.address),
+                    cause: .transparency(error))
+            }
+        }
+    }
+
     private static func role(_ listener: ListenerConfiguration) -> Ingress.Role {
+        var forwarding = listener.forwarding
+        forwarding.clientsSpeakTLS = listener.tls != nil
         switch listener.kind {
-        case .forward: return .forward
+        case .forward, .socks5: return .forward
+        case .transparent: return .transparent
+        case .balanced(let set):
+            return .balanced(
+                BalancedRoute(
+                    listener: listener.name, isSecure: set.scheme == .https,
+                    forwarding: forwarding))
         case .reverse(let upstream):
-            var forwarding = listener.forwarding
-            forwarding.clientsSpeakTLS = listener.tls != nil
             return .reverse(
                 ReverseUpstream(
-                    host: upstream.host, port: upstream.port,
-                    isSecure: upstream.scheme == .https, forwarding: forwarding))
+                    upstream, forwarding: forwarding, telling: listener.sendsProxyProtocol))
         }
     }
 
@@ -370,14 +338,21 @@ final class ListenerSockets {
         _ socket: ListenerSocket, _ address: PassedAddress, on workers: Int,
         _ perWorker: inout [[ListenerSocket]], _ now: inout [Bound], _ opened: inout [Int32]
     ) throws(ListenError) {
-        for endpoint in address.endpoints {
-            let sources = passed.filter { $0.name == address.name && $0.endpoint == endpoint }
+        let places: [(Endpoint, path: String?)] =
+            address.endpoints.map { ($0, nil) } + address.unixPaths.map { (.unnamed, $0) }
+        for (endpoint, path) in places {
+            let sources = passed.filter {
+                $0.name == address.name
+                    && (path == nil ? $0.endpoint == endpoint : $0.unixPath == path)
+            }
             var socket = socket
             socket.endpoint = endpoint
+            socket.path = path
             socket.passedAs = address.name
             socket.isShared = !sources.count.isMultiple(of: workers)
             let isKnown = bound.contains {
-                $0.passedAs == address.name && $0.actual == endpoint && $0.isAdmin == socket.isAdmin
+                $0.passedAs == address.name && $0.actual == endpoint && $0.path == path
+                    && $0.isAdmin == socket.isAdmin
             }
             for worker in 0..<workers {
                 for (index, source) in sources.enumerated()
@@ -389,7 +364,9 @@ final class ListenerSockets {
                                 ofListening: source.descriptor)
                         } catch {
                             throw ListenError(
-                                listener: socket.name, address: .network(endpoint),
+                                listener: socket.name,
+                                address: path.map { .unix(UnixSocketPath(path: $0)) }
+                                    ?? .network(endpoint),
                                 cause: .network(error))
                         }
                         opened.append(socket.descriptor)
@@ -401,7 +378,7 @@ final class ListenerSockets {
             now.append(
                 Bound(
                     name: socket.name, asked: endpoint, actual: endpoint, isAdmin: socket.isAdmin,
-                    inodes: Set(inodes), passedAs: address.name))
+                    inodes: Set(inodes), passedAs: address.name, path: path))
         }
     }
 

@@ -34,6 +34,7 @@ extension PublishedState {
                     name: listener.name, address: listener.address, kind: listener.kind,
                     isSecure: listener.isSecure, isAccepting: open >= listener.sockets)
             },
+            servers: servers(reload.serverSets),
             load: StatusReport.Load(
                 connections: shared?.clientConnections.load(ordering: .relaxed) ?? 0,
                 requests: gauge(.exchangesInFlight), tunnels: gauge(.tunnelsOpen),
@@ -41,6 +42,21 @@ extension PublishedState {
             memory: memory(store, reload),
             disk: disk(store, reload),
             draining: isDraining ? reload.draining : nil)
+    }
+
+    private func servers(_ sets: [ServerSet]) -> [StatusReport.Server] {
+        let now = Clock.monotonicMilliseconds()
+        return sets.flatMap { set in
+            set.servers.enumerated().map { index, server in
+                let configured = set.configuration.servers[index]
+                let standing = server.standing(weight: configured.weight, at: now)
+                let isUp = standing == .up || standing == .draining
+                return StatusReport.Server(
+                    listener: set.listener, url: server.url, state: standing.rawValue,
+                    isBackup: configured.isBackup, weight: configured.weight,
+                    requests: server.requestsUnderWay, cause: isUp ? nil : server.cause)
+            }
+        }
     }
 
     private func memory(_ store: StoreStatistics?, _ reload: Reload) -> StatusReport.Tier {
@@ -85,9 +101,11 @@ struct PublishedListener: Sendable {
         name = socket.name
         address = "\(socket.address)"
         switch socket.role {
-        case .reverse: kind = "reverse"
+        case .reverse, .balanced: kind = "reverse"
         case .admin: kind = "admin"
-        case .forward, .bound, .proxied: kind = "forward"
+        case .transparent: kind = "transparent"
+        case .forward, .bound, .proxied, .proof:
+            kind = socket.speaks == .socks5 ? "socks5" : "forward"
         }
         self.isSecure = isSecure
         self.sockets = sockets

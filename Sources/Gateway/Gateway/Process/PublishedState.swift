@@ -34,6 +34,8 @@ final class PublishedState: Sendable {
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
         var hosts: [EntryReachability] = []
+        /// The servers of reverse listeners that have several.
+        var serverSets: [ServerSet] = []
         var pinsets: [PinsetMetrics] = []
         var ownCertificates: [OwnCertificate] = []
         /// On one server's connections and waiting exchanges; `nil` before the start.
@@ -135,6 +137,7 @@ final class PublishedState: Sendable {
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
         service.addAccessRules(shared?.labels.countedRules ?? [])
+        service.addParents(shared?.labels.countedParents ?? [])
         service.addGroups(shared?.labels.countedGroups ?? [])
         service.addLogs(shared?.accessLog?.lines ?? AccessLogLines(), log.lines)
         service.addInterception(issuer.withLock { $0 }?.statistics() ?? IssuerStatistics())
@@ -144,6 +147,7 @@ final class PublishedState: Sendable {
         }
         if let activity = shared?.activity { service.addActivity(activity.snapshot) }
         service.addReachability(reload.hosts)
+        service.addServers(reload.serverSets, now: Clock.monotonicMilliseconds())
         service.addConfiguration(
             reload, generation: shared?.generationInForce ?? reload.generation,
             isReady: readiness().isReady)

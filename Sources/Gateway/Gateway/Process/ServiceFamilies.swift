@@ -110,6 +110,37 @@ extension ServiceMetrics {
             })
     }
 
+    /// The proxies through which servers are reached.
+    mutating func addParents(
+        _ parents: [(
+            name: String, isDown: Bool, counts: EventCounts<ParentEvent>,
+            failures: EventCounts<ParentFailureReason>
+        )]
+    ) {
+        add(
+            .gauge, "pinfold_parent_up",
+            "Whether a parent proxy is used: 1, or 0 while it is down.",
+            parents.map { Sample(LabelText("parent", $0.name), $0.isDown ? 0 : 1) })
+        add(
+            .counter, "pinfold_parent_connections",
+            "Connections made to a parent proxy that forwards requests, and tunnels through it.",
+            parents.map { Sample(LabelText("parent", $0.name), $0.counts[.connections]) })
+        add(
+            .counter, "pinfold_parent_requests",
+            "Requests and tunnels that were sent through a parent proxy.",
+            parents.map { Sample(LabelText("parent", $0.name), $0.counts[.requests]) })
+        add(
+            .counter, "pinfold_parent_failures",
+            "Requests, tunnels and probes that a parent proxy did not serve, by cause.",
+            parents.flatMap { parent in
+                ParentFailureReason.allCases.map { failure in
+                    var labels = LabelText("parent", parent.name)
+                    labels.append("cause", failure.label)
+                    return Sample(labels, parent.failures[failure])
+                }
+            })
+    }
+
     /// What those do who have proved who they are, by their groups.
     mutating func addGroups(_ groups: [(name: String, counts: EventCounts<GroupEvent>)]) {
         func samples(_ event: GroupEvent) -> [Sample] {

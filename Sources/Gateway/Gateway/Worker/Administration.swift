@@ -91,8 +91,8 @@ final class Administration: LocalSite {
         let pem = configuration.interception.authority?.certificatePEM
         let anchor = pem.flatMap { CertificateAuthority.anchor(inPEM: $0) }
         return AdminSetup(
-            proxy: worker.ingress(of: .forward).map {
-                address($0.endpoint, isSecure: $0.tls != nil)
+            proxy: worker.ingress(of: .forward).flatMap {
+                $0.path == nil ? address($0.endpoint, isSecure: $0.tls != nil) : nil
             },
             // What is asked of a Unix socket has this address, whatever its path.
             site: site.flatMap {

@@ -7,7 +7,7 @@ import Trust
 
 /// Checks at an interval whether one configured host is reachable: any complete response head means
 /// yes. Runs on one worker, with the same pool and trust as traffic.
-final class Probe: EventHandler, UpstreamConsumer {
+final class Probe: EventHandler, OwnQuestion {
     private let worker: Worker
     private let origin: Origin
     private let reachability: ServerReachability
@@ -17,8 +17,6 @@ final class Probe: EventHandler, UpstreamConsumer {
     private var isWaiting = false
     /// Why the probe under way was sent again.
     private var retries = RetryReasons()
-    /// Space for a probe's fields.
-    private static let fieldBytes = 256
     var response = ResponseHead()
 
     private init(
@@ -94,23 +92,11 @@ final class Probe: EventHandler, UpstreamConsumer {
     func upstreamReady(_ upstream: any UpstreamStream) {
         isWaiting = false
         self.upstream = upstream
-        let method = "GET"
-        let bytes = Array((method + path).utf8)
-        var request = RequestHead()
-        request.methodRange = ByteRange(from: 0, to: method.utf8.count)
-        request.path = ByteRange(from: method.utf8.count, to: bytes.count)
-        let authority = origin.authority
-        var head = upstream.makeHead(
-            for: request, in: bytes.span, host: authority.span, room: Self.fieldBytes)
-        let name = origin.gatewayName.bytes
-        head.fields.append("User-Agent: ")
-        head.fields.append(name.span)
-        head.fields.append("-probe\r\nVia: 1.1 ")
-        head.fields.append(name.span)
-        head.fields.appendLineEnd()
-        let outgoing = OutgoingRequest(framing: .none, method: .get)
-        guard upstream.sendHead(head, of: outgoing, upgrade: []) else { return }
-        _ = upstream.finish(trailers: nil)
+        guard ask(path, of: origin, for: "probe", on: upstream) else {
+            upstream.cancel()
+            self.upstream = nil
+            return worker.environment.note(reachability, .probeFailed, for: nil)
+        }
     }
 
     func upstreamFailed(_ failure: StreamError) {
@@ -150,15 +136,5 @@ final class Probe: EventHandler, UpstreamConsumer {
         upstream = nil
     }
 
-    var mayBeRepeated: Bool { true }
-
-    var clientNetwork: IPNetwork? { nil }
-
-    func upstreamHeadWithoutBody() {}
-
-    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
-
     func upstreamEnded(trailers: TrailerSection?) { upstream = nil }
-
-    func upstreamDrained() {}
 }

@@ -24,6 +24,7 @@ extension Worker: EnvironmentHost {
         record.forwarded = exchange.reasonForwarded
         record.notStored = exchange.notStoredReason
         record.reason = exchange.remarks.fault.map { UInt16(clamping: $0.reason.index) }
+        if record.reason != nil { record.spoken = ingress?.spoken }
         // As in every web server's log: content, without heads and framing.
         record.requestBytes = reported.requestBytes
         record.responseBytes = reported.responseBytes
@@ -34,6 +35,7 @@ extension Worker: EnvironmentHost {
         record.clientTLS = session?.version
         if case .bound = exchange.intake.ingress?.role { record.isIntercepted = true }
         if let tunnel = exchange.tunnel {
+            record.spoken = ingress?.spoken
             if tunnel.isIntercepted { record.isIntercepted = true }
             record.interceptionPass = tunnel.interceptionPass
             record.inspection = tunnel.inspection
@@ -42,9 +44,11 @@ extension Worker: EnvironmentHost {
             record.setUpstream(endpoint)
         }
         let remarks = exchange.remarks
-        let notes = AccessLogNotes(
+        var notes = AccessLogNotes(
             steps: remarks.transformed?.text ?? [], rule: remarks.rule ?? [],
-            reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [])
+            reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [],
+            way: exchange.wayBytes)
+        if ingress?.original != nil { addDestination(of: exchange, to: &record, &notes) }
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {
             log.producers[index].log(
@@ -56,6 +60,34 @@ extension Worker: EnvironmentHost {
         exchange.withRequestHead {
             log.producers[index].log(
                 record, head: $0, texts: texts, session: session, notes: notes)
+        }
+    }
+}
+
+extension Worker {
+    /// Adds what is known of where a client of a transparent listener was going.
+    private func addDestination(
+        of exchange: Exchange, to record: inout AccessLogRecord, _ notes: inout AccessLogNotes
+    ) {
+        notes.authority = exchange.transparentAuthority ?? []
+        guard let original = exchange.foreignOriginal else { return }
+        record.originalAddress = original.address
+        record.originalPort = original.port
+    }
+}
+
+extension Ingress {
+    /// What its client speaks in place of HTTP.
+    fileprivate var spoken: SpokenProtocol? {
+        switch speaks {
+        case .http: nil
+        case .socks5: .socks5
+        case .transparent:
+            switch original?.opening {
+            case .http, nil: nil
+            case .tls: .tls
+            case .other: .tcp
+            }
         }
     }
 }

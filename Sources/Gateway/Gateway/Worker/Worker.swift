@@ -25,11 +25,15 @@ final class Worker {
     private var activityTimer: ActivityTimer?
     var drainTimer: DrainTimer?
     private var probes: [Probe] = []
+    private var checks: [ServerCheck] = []
     /// What connections come from that other workers still hand over while this one is draining.
     private var formerIngresses: [Ingress] = []
     var isDraining: Bool { environment.isDraining }
     private var hasDrained = false
-    private var clients = 0
+    /// Connections that the end of this worker waits for.
+    var clients = 0
+    /// When a connection that is no request at all was last logged.
+    private var refusalLogged: Int64 = -1 << 40
     var idleClients = IdleClients()
     /// Connections that are answered and not yet closed, oldest first.
     let lingeringClients = LinkedQueue<LingeringConnection>()
@@ -97,11 +101,12 @@ final class Worker {
 
     // MARK: Listeners
 
-    /// The first listener of a role, preferably one that speaks clear text to its clients, or `nil`
-    /// if there is none.
+    /// The first listener of a role for HTTP, preferably one that speaks clear text to its clients,
+    /// or `nil` if there is none.
     func ingress(of role: Ingress.Role) -> Ingress? {
-        let all = listeners.lazy.map(\.ingress).filter { $0.role == role }
-        return all.first { $0.tls == nil } ?? all.first
+        let all = listeners.lazy.map(\.ingress).filter { $0.role == role && $0.speaks == .http }
+        return all.first { $0.tls == nil && $0.path == nil } ?? all.first { $0.path == nil }
+            ?? all.first
     }
 
     func listen(_ sockets: [ListenerSocket], isAccepting: Bool = true) {
@@ -112,7 +117,9 @@ final class Worker {
                 takesHTTP2: !socket.isAdmin && policy.takesHTTP2(ofListener: socket.name),
                 tls: policy.clientTLS(of: socket),
                 methods: socket.isAdmin ? [] : policy.methods(ofListener: socket.name),
-                path: socket.path)
+                path: socket.path,
+                proxySenders: socket.isAdmin ? nil : policy.proxySenders(ofListener: socket.name),
+                speaks: socket.speaks)
             let listener = Listener(
                 worker: self, ingress: ingress, descriptor: socket.descriptor,
                 isShared: socket.isShared)
@@ -170,41 +177,6 @@ final class Worker {
         stopIfDrained()
     }
 
-    /// Admits a connection that is within all limits.
-    func admit(
-        _ descriptor: Int32, _ peer: Endpoint, _ ingress: Ingress, account: ClientAccount?
-    ) {
-        guard let transport = makeTransport(descriptor, ingress) else {
-            if let account { leaves(account) }
-            return Descriptors.close(descriptor)
-        }
-        var ingress = ingress
-        if ingress.path != nil, let process = UnixSockets.peer(of: descriptor) {
-            ingress = ingress.of(process)
-        }
-        let client = ClientConnection(
-            worker: self, transport: transport, ingress: ingress, peer: peer, account: account)
-        do {
-            try loop.add(client, descriptor: descriptor)
-        } catch {
-            if let account { leaves(account) }
-            return Descriptors.close(descriptor)
-        }
-        if let account { idleClients.joined(client, of: account) }
-        if ingress.isCounted { clients += 1 }
-        environment.trace("accepted", ["listener": "\(ingress.name)", "client": "\(peer)"])
-        metrics.add(.clientConnectionsAccepted)
-        metrics.adjust(.clientConnectionsOpen, by: 1)
-        client.start()
-    }
-
-    /// The transport of an accepted connection, or `nil` if there is no memory for it.
-    private func makeTransport(_ descriptor: Int32, _ ingress: Ingress) -> Transport? {
-        guard let tls = ingress.tls else { return Transport(descriptor: descriptor) }
-        let session = try? TLSServerConnection(context: tls.context, fileDescriptor: descriptor)
-        return session.map { Transport(descriptor: descriptor, tls: $0) }
-    }
-
     /// Called when a stream of a client's connection becomes a tunnel: from now on it counts as a
     /// connection of its own.
     func streamBecomesTunnel(of account: ClientAccount?) {
@@ -229,7 +201,7 @@ final class Worker {
         stopIfDrained()
     }
 
-    private func leaves(_ account: ClientAccount, handingOver permits: ClientPermits = []) {
+    func leaves(_ account: ClientAccount, handingOver permits: ClientPermits = []) {
         if !permits.contains(.client) { shared.clients.close(account) }
         if !permits.contains(.process) { releasePermit() }
     }
@@ -307,11 +279,23 @@ final class Worker {
     }
 
     func startProbes() {
-        for probe in probes { probe.stop() }
-        probes = []
+        stopProbes()
         guard index == 0, !isDraining else { return }
         probes = Probe.all(of: policy, worker: self)
         for probe in probes { probe.start() }
+        // Not before the former checks have ended: they would note what they find after this.
+        for set in policy.allServerSets where set.configuration.health.path == nil {
+            for server in set.servers { server.endChecks() }
+        }
+        checks = ServerCheck.all(of: policy, in: environment)
+        for check in checks { check.start() }
+    }
+
+    private func stopProbes() {
+        for probe in probes { probe.stop() }
+        probes = []
+        for check in checks { check.stop() }
+        checks = []
     }
 
     private func drain() {
@@ -326,11 +310,7 @@ final class Worker {
                 continue
             }
             // A client that has just connected is about to send its first request.
-            if let client = client as? ClientConnection, client.responseBytes == 0 {
-                areFirstAwaited = true
-            } else {
-                client.drain()
-            }
+            if client.awaitsFirstRequest { areFirstAwaited = true } else { client.drain() }
         }
         if areFirstAwaited { drainIdleClients(after: DrainTimer.firstMilliseconds) }
         stopIfDrained()
@@ -342,8 +322,14 @@ final class Worker {
         environment.isDraining = true
         environment.drainTunnels()
         turnPendingAway()
-        for probe in probes { probe.stop() }
-        probes = []
+        stopProbes()
+        return true
+    }
+
+    /// Whether to log a connection that is closed before a request: at most one in a second.
+    func mayLogRefusal() -> Bool {
+        guard loop.now - refusalLogged >= 1000 else { return false }
+        refusalLogged = loop.now
         return true
     }
 
@@ -381,6 +367,7 @@ final class Worker {
         listeners = []
         formerIngresses = []
         probes = []
+        checks = []
         activityTimer = nil
         drainTimer = nil
         // They keep some connections that are closed.

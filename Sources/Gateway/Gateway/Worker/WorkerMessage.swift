@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
@@ -51,8 +52,21 @@ package struct ListenerSocket: Sendable {
     package var passedAs: String?
     /// Whether all workers accept from this one socket.
     package var isShared = false
+    /// What its clients speak.
+    package var speaks = Ingress.ClientProtocol.http
     /// The path of a Unix socket, which has no endpoint; `nil` for most.
     package var path: String?
+}
+
+extension ListenerConfiguration.Kind {
+    /// What a listener's clients speak.
+    var clientProtocol: Ingress.ClientProtocol {
+        switch self {
+        case .forward, .reverse, .balanced: .http
+        case .socks5: .socks5
+        case .transparent(let options): .transparent(options.source)
+        }
+    }
 }
 
 extension ListenerSocket {

@@ -8,6 +8,9 @@ struct DatabaseFiles {
     var database: String { folder + "/cache.sqlite" }
     var log: String { database + "-wal" }
     var lock: String { folder + "/cache.sqlite.lock" }
+    /// See `ChangeLog`.
+    var changes: String { folder + "/cache.sqlite.changes" }
+    var hasChanges: Bool { access(changes, F_OK) == 0 }
     private static let suffixes = ["", "-wal", "-shm"]
     /// The number of databases set aside that are kept, newest first; they are as large as the
     /// cache was.

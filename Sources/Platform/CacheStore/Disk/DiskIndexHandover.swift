@@ -29,7 +29,7 @@ extension DiskIndex.State {
     /// Records a change while the rows are not ours to change; what is read at present no longer
     /// has what was changed.
     mutating func noteChange(_ key: UnsafeRawBufferPointer, vary: [UInt8]?) {
-        // What changes while it is handed over is written down in the database.
+        // What changes while it is handed over is in the log of changes.
         if phase != .handedOver || isTakingBack { journal.note(key, vary: vary, in: phase) }
         guard phase == .handedOver else { return }
         let keyHash = XXHash64.hash(key, seed: seed)

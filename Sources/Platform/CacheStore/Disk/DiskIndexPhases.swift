@@ -12,9 +12,6 @@ extension DiskIndex {
         var borrowed: [Int64] = []
         /// Those of them, and of the bodies read here, that no entry has any more.
         var doomed: [Int64] = []
-        /// Keys that other processes have changed (`nil`: all of them) and whose entries are still
-        /// there.
-        var changed: [[UInt8]?] = []
     }
 
     /// Installs the opened database's entries and admits stores and loads. Returns the rows that
@@ -34,15 +31,13 @@ extension DiskIndex {
             for body in contents.doomed { state.pins[body]?.isDoomed = true }
             let journal = state.journal
             state.journal = IndexJournal()
-            let changed = contents.changed.compactMap { $0 }
-            guard !journal.isOverflowed, changed.count == contents.changed.count else {
+            guard !journal.isOverflowed else {
                 contents.table = state.table
                 state.table = IndexTable()
                 state.bodies = SplitMap()
                 return nil
             }
-            let all = journal.changes + changed.map { IndexJournal.Change(key: $0, vary: nil) }
-            return all.flatMap { state.forget($0) }
+            return journal.changes.flatMap { state.forget($0) }
         }
     }
 

@@ -84,7 +84,9 @@ extension DiskTier {
             work.add { [self] in
                 let isQueued = enqueue(
                     response, token, superseded: superseded, reserved: reserved)
-                if !isQueued { budget.release(reserved) }
+                guard !isQueued else { return }
+                budget.release(reserved)
+                if !superseded.isEmpty { tell(response.key) }
             }
         }
         return token

@@ -111,8 +111,10 @@ extension DiskTier: CacheLevel {
             // taken it over.
             let isQueued = enqueue(
                 row, token, superseded: removals, reserved: held, wakes: false)
-            work.add { [queue, budget] in
-                isQueued ? queue.wakeWriter() : budget.release(held)
+            work.add { [self] in
+                guard !isQueued else { return queue.wakeWriter() }
+                budget.release(held)
+                tell(response.key)
             }
             return true
         case .rewrite:

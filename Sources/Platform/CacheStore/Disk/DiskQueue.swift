@@ -14,11 +14,6 @@ enum DiskOperation: Sendable {
     case remove([Removal])
     /// Remove every row up to this id.
     case purge(through: Int64)
-    /// Write down that a key was changed (`nil`: all of them), for another process that uses the
-    /// database.
-    case changed([UInt8]?)
-    /// Remove what was written down of changes, up to this number: it has been carried out.
-    case forgetChanges(through: Int64)
     /// Call this when everything before it is committed.
     case barrier(@Sendable () -> Void)
     /// A reader found the database unusable.
@@ -29,14 +24,6 @@ enum DiskOperation: Sendable {
         switch self {
         case .row(_, _, let reserved), .chunk(_, _, _, let reserved): reserved
         default: 64
-        }
-    }
-
-    /// Whether it is carried out even by a process that has handed the database over.
-    var isForOther: Bool {
-        switch self {
-        case .remove, .changed: true
-        default: false
         }
     }
 }
@@ -66,10 +53,15 @@ final class DiskQueue: Sendable {
         /// Changes whenever the database is closed: whatever was begun in an older epoch is void.
         var epoch = 0
         var isAccepting = false
-        /// Whether only what concerns the other process is accepted (`DiskOperation.isForOther`).
-        var isHandedOver = false
         var isClosing = false
         var requests: [HandoverRequest] = []
+
+        mutating func takeAll() -> [DiskOperation] {
+            let taken = operations
+            operations = []
+            bytes = 0
+            return taken
+        }
     }
 
     /// The reason why the writer wakes up.
@@ -98,9 +90,9 @@ final class DiskQueue: Sendable {
     /// - Parameter wakes: `false` if the caller will soon call `wakeWriter`.
     func append(_ operation: DiskOperation, epoch: Int? = nil, wakes: Bool = true) -> Bool {
         let (taken, isDue) = monitor.withLock { state -> (Bool, Bool) in
-            guard state.isAccepting || state.isHandedOver && operation.isForOther,
-                epoch == nil || epoch == state.epoch
-            else { return (false, false) }
+            guard state.isAccepting, epoch == nil || epoch == state.epoch else {
+                return (false, false)
+            }
             let wasEmpty = state.operations.isEmpty
             if wasEmpty { state.since = Clock.monotonicNanoseconds() }
             let wasFull = isFull(state)
@@ -121,10 +113,7 @@ final class DiskQueue: Sendable {
 
     /// Starts accepting operations.
     func open() {
-        monitor.withLock { state in
-            state.isAccepting = true
-            state.isHandedOver = false
-        }
+        monitor.withLock { $0.isAccepting = true }
     }
 
     /// Hands a request to the writer, and voids what was begun before it. Returns `false` if the
@@ -140,15 +129,14 @@ final class DiskQueue: Sendable {
         return isTaken
     }
 
-    /// Stops accepting what the other process does not need; returns what is still queued.
+    /// What is queued, before it is due.
+    func takeAll() -> [DiskOperation] { monitor.withLock { $0.takeAll() } }
+
+    /// Stops accepting operations; returns what is still queued.
     func handOver() -> [DiskOperation] {
         monitor.withLock { state in
-            let rest = state.operations
-            state.operations = []
-            state.bytes = 0
             state.isAccepting = false
-            state.isHandedOver = true
-            return rest
+            return state.takeAll()
         }
     }
 
@@ -163,13 +151,9 @@ final class DiskQueue: Sendable {
     /// Stops accepting operations and returns what was queued.
     func reset() -> [DiskOperation] {
         monitor.withLock { state in
-            let dropped = state.operations
-            state.operations = []
-            state.bytes = 0
             state.isAccepting = false
-            state.isHandedOver = false
             state.epoch += 1
-            return dropped
+            return state.takeAll()
         }
     }
 
@@ -178,7 +162,6 @@ final class DiskQueue: Sendable {
         monitor.withLock { state in
             state.isClosing = true
             state.isAccepting = false
-            state.isHandedOver = false
         }
         monitor.broadcast()
     }
@@ -201,10 +184,8 @@ final class DiskQueue: Sendable {
             let ready = state.since + window
             let isUrgent = state.isClosing || !state.requests.isEmpty
             if isUrgent || isFull(state) || Clock.monotonicNanoseconds() >= ready {
-                let taken = state.operations
-                state.operations = []
+                let taken = state.takeAll()
                 state.operations.reserveCapacity(taken.count)
-                state.bytes = 0
                 return .done(.operations(taken))
             }
             return .until(ready)

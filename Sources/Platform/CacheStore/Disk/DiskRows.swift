@@ -47,9 +47,6 @@ protocol WritableRows {
     func complete(body: Int64) throws(DatabaseError)
     /// Records that content and chunks with these ids are to be removed.
     func insert(garbage range: ClosedRange<Int64>) throws(DatabaseError)
-    /// Writes down that a key was changed (`nil`: all of them), for another process.
-    func insert(change key: [UInt8]?, by process: Int64) throws(DatabaseError)
-    func removeChanges(through number: Int64) throws(DatabaseError)
     func remove(entry id: Int64) throws(DatabaseError)
     func removeAllEntries() throws(DatabaseError)
     /// Removes some chunks of bodies; returns `true` if that was all of them.

@@ -14,6 +14,7 @@ import Threads
 /// `DiskIntake.swift`.
 final class DiskTier: Sendable {
     let options: CacheStoreOptions
+    let files: DatabaseFiles
     let index: DiskIndex
     let queue: DiskQueue
     let reads: ReadQueue
@@ -29,9 +30,10 @@ final class DiskTier: Sendable {
     private let ended = Monitor(false)
     /// How connections are opened; changed under the locks of all readers' connections.
     private let accessValue = Atomic<UInt8>(DiskAccess.exclusive.rawValue)
-    /// Whether another process uses the database, or soon may: changes of keys are written down for
-    /// it.
+    /// Whether another process uses the database, or soon may: then there is a log of changes.
     let isBeside = Atomic<Bool>(false)
+    /// Locked before the locks of keys.
+    let sharing = Locked(DiskSharing())
     /// After this moment (monotonic nanoseconds) no more responses are written.
     let storesUntil = Atomic<Int64>(.max)
     /// Distinguishes what this store has written down from what others have.
@@ -41,6 +43,7 @@ final class DiskTier: Sendable {
 
     init(options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void) {
         self.options = options
+        files = DatabaseFiles(folder: options.folder)
         self.onEvent = onEvent
         index = DiskIndex(
             phase: options.diskBytes > 0 ? .opening : .off(.disabled),
@@ -95,8 +98,10 @@ final class DiskTier: Sendable {
 
     /// Queues rows for removal. If the database has been closed since they left the index, nothing
     /// else knows that they must not be found when it is opened again: then all of it is given up.
+    /// If it was handed over, its next writer learns of the key (`tell`).
     func remove(_ removals: [Removal]) {
-        guard !removals.isEmpty, !queue.append(.remove(removals)) else { return }
+        guard !removals.isEmpty, !queue.append(.remove(removals)), index.phase != .handedOver
+        else { return }
         purge()
     }
 

@@ -11,8 +11,7 @@ import Clocks
 ///        │  └─set aside─┘
 ///        └──fault──► off
 ///
-/// When it has handed the database over (`WriterHandover.swift`) it only tells the other process
-/// which keys change here.
+/// When it has handed the database over (`WriterHandover.swift`) it writes nothing.
 final class DiskWriter {
     let tier: DiskTier
     let options: CacheStoreOptions
@@ -23,15 +22,8 @@ final class DiskWriter {
     var isAway = false
     /// The bodies that the former writer still reads, which are pinned for it.
     var borrowed: [Int64] = []
-    /// The last change by another process that was carried out, and the version of the database
-    /// when changes were last looked for.
-    var lastChange: Int64 = 0
-    var seenVersion: Int64 = -1
-    /// When to look for changes, and whether the others have gone (monotonic nanoseconds).
-    var changesAt: Int64 = 0
-    var aloneAt: Int64 = 0
-    /// Changes of keys that could not be written down yet.
-    var unwritten: [[UInt8]?] = []
+    /// When to look whether the other processes have gone (monotonic nanoseconds).
+    var sharingAt: Int64 = 0
     /// Consecutive failures, which determine the time until the next attempt.
     private var failures = 0
     /// Consecutive databases set aside: if a new file is damaged at once, the file is not to blame.
@@ -69,7 +61,7 @@ final class DiskWriter {
         self.memory = memory
         options = tier.options
         rows = RowWriter(tier)
-        files = DatabaseFiles(folder: tier.options.folder)
+        files = tier.files
         lock = FolderLock(path: files.lock, inherited: tier.options.inheritedLock ?? -1)
         watch = FileWatch(files)
         accessFlushAt =
@@ -83,7 +75,7 @@ final class DiskWriter {
             switch tier.queue.take(until: deadline()) {
             case .operations(let operations):
                 if isAway {
-                    tell(operations)
+                    rows.discard(operations)
                 } else {
                     perform(operations)
                     _ = storeMissing()
@@ -147,13 +139,14 @@ final class DiskWriter {
                 ? wait(error.detail, wasWaiting) : turnOff(error.reason, error.detail)
         }
         let isShared = isTakingBack || lock.hasReaders
-        tier.isBeside.store(isShared, ordering: .sequentiallyConsistent)
+        guard readChanges(isShared: isShared) else {
+            return wait("\(files.changes) cannot be opened", wasWaiting)
+        }
         tier.access = isShared ? .shared : .exclusive
         let opened: WriterOpening.Opened
         do {
             opened = try WriterOpening(
-                options: options, files: files, onEvent: tier.onEvent, isShared: isShared,
-                number: isTakingBack ? 0 : tier.number
+                options: options, files: files, onEvent: tier.onEvent, isShared: isShared
             ).open()
         } catch {
             switch error {
@@ -165,9 +158,6 @@ final class DiskWriter {
         connection = opened.connection
         hasLostRemovals = false
         borrowed = opened.contents.borrowed
-        lastChange = opened.lastChange
-        seenVersion = -1
-        let foreign = opened.contents.changed
         rows.garbage = opened.garbage
         do throws(DatabaseError) {
             // The log left by the last process may be long, and would be read at each start.
@@ -188,17 +178,12 @@ final class DiskWriter {
         if isShared { tier.onEvent(.sharing(true)) }
         // Keys that changed while there was no index.
         if let changed {
-            tier.remove(changed)
+            if !changed.isEmpty { perform([.remove(changed)]) }
         } else if entries > 0 {
-            _ = tier.queue.append(.purge(through: lastID))
+            perform([.purge(through: lastID)])
         }
         // After the removals, so that a process that is killed in between begins again.
-        if !foreign.isEmpty {
-            carryOut(foreign)
-            if !isShared { _ = tier.queue.append(.forgetChanges(through: lastChange)) }
-        }
-        // They are numbered from the beginning again.
-        if !isShared { lastChange = 0 }
+        if !isShared { tier.endSharing() }
     }
 
     /// Keeps trying: another process has the database, and may end at any time.
@@ -328,12 +313,12 @@ final class DiskWriter {
     private func deadline() -> Int64? {
         guard connection != nil else { return retryAt }
         guard tier.isBeside.load(ordering: .relaxed) else { return deadlineOfWork() }
-        if isAway { return changesAt }
+        if isAway { return sharingAt }
         if isWorkDue { workAt = deadlineOfWork() }
-        return min(changesAt, workAt)
+        return min(sharingAt, workAt)
     }
 
-    /// When to do what is done when idle, while changes are looked for more often.
+    /// When to do what is done when idle, while the others are looked for more often.
     private var workAt: Int64 = 0
     private var isWorkDue: Bool {
         !tier.isBeside.load(ordering: .relaxed) || Clock.monotonicNanoseconds() >= workAt

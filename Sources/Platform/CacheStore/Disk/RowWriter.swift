@@ -104,11 +104,6 @@ final class RowWriter {
             try connection.insert(garbage: 0...lastID)
             collect(0...lastID)
             abandoned = abandoned.filter { $0 > lastID }
-        case .changed(let key):
-            // Nobody else is there any more.
-            guard tier.isBeside.load(ordering: .relaxed) else { return }
-            try connection.insert(change: key, by: tier.number)
-        case .forgetChanges(let number): try connection.removeChanges(through: number)
         case .barrier(let completion):
             batch.barriers.append(completion)
         case .fault(let error):
@@ -123,7 +118,7 @@ final class RowWriter {
             case .row(_, _, let reserved), .chunk(_, _, _, let reserved):
                 tier.budget.release(reserved)
             case .barrier(let completion): completion()
-            case .beginBody, .dropBody, .remove, .purge, .changed, .forgetChanges, .fault: break
+            case .beginBody, .dropBody, .remove, .purge, .fault: break
             }
         }
     }

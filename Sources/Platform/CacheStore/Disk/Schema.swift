@@ -11,7 +11,6 @@ import CSQLite
 ///     incomplete   bodies being received, still read, or between two entries: removed at start
 ///     garbage      ranges of ids whose content and chunks are removed gradually
 ///     reading      bodies that a process still reads that has handed the database over
-///     change       keys that were invalidated by one of two processes, for the other one
 ///
 /// An entry is visible once its `entry` row is committed, which is written last.
 enum Schema {
@@ -66,7 +65,6 @@ enum Schema {
         // is the largest id that was ever used: what the other process knows by it stays distinct.
         """
         CREATE TABLE reading(body INTEGER PRIMARY KEY);
-        CREATE TABLE change(number INTEGER PRIMARY KEY, process INTEGER NOT NULL, key BLOB);
         INSERT INTO setting VALUES('id', 0);
         """,
     ]

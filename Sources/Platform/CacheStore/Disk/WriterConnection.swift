@@ -1,11 +1,5 @@
 import CSQLite
 
-/// Keys that another process has changed; `nil` stands for all of them.
-struct KeyChanges {
-    var lastNumber: Int64
-    var keys: [[UInt8]?] = []
-}
-
 /// The writing connection with its statements, which insert and remove rows. Used only by the
 /// writer thread.
 final class WriterConnection: WritableRows {
@@ -28,10 +22,6 @@ final class WriterConnection: WritableRows {
     private let setAccessed: Statement
     private let pageCount: Statement
     private let freeCount: Statement
-    private let insertChange: Statement
-    private let deleteChanges: Statement
-    private let selectChanges: Statement
-    private let dataVersion: Statement
     /// What is left of the page to which content is added.
     private var fill: PageFill
 
@@ -69,11 +59,6 @@ final class WriterConnection: WritableRows {
         setAccessed = try database.prepare("UPDATE entry SET accessed=? WHERE id=?")
         pageCount = try database.prepare("PRAGMA page_count")
         freeCount = try database.prepare("PRAGMA freelist_count")
-        insertChange = try database.prepare("INSERT INTO change(process, key) VALUES(?,?)")
-        deleteChanges = try database.prepare("DELETE FROM change WHERE number<=?")
-        selectChanges = try database.prepare(
-            "SELECT number, process, key FROM change WHERE number>? ORDER BY number")
-        dataVersion = try database.prepare("PRAGMA data_version")
         fill = PageFill(lastID: try database.integer("SELECT max(id) FROM content") ?? 0)
     }
 
@@ -204,36 +189,6 @@ final class WriterConnection: WritableRows {
 
     // MARK: Another process
 
-    func insert(change key: [UInt8]?, by process: Int64) throws(DatabaseError) {
-        insertChange.bind(1, process)
-        if let key { insertChange.bind(2, copying: key) } else { insertChange.bindNull(2) }
-        try insertChange.run()
-    }
-
-    func removeChanges(through number: Int64) throws(DatabaseError) {
-        deleteChanges.bind(1, number)
-        try deleteChanges.run()
-    }
-
-    /// What others have written down after this number.
-    func changes(after number: Int64, notBy process: Int64) throws(DatabaseError) -> KeyChanges {
-        selectChanges.bind(1, number)
-        defer { selectChanges.reset() }
-        var changes = KeyChanges(lastNumber: number)
-        while try selectChanges.step() {
-            changes.lastNumber = selectChanges.integer(0)
-            guard selectChanges.integer(1) != process else { continue }
-            changes.keys.append(selectChanges.isNull(2) ? nil : [UInt8](selectChanges.bytes(2)))
-        }
-        return changes
-    }
-
-    /// A number that changes with every transaction of another connection.
-    func versionOfOthers() throws(DatabaseError) -> Int64 {
-        defer { dataVersion.reset() }
-        return try dataVersion.step() ? dataVersion.integer(0) : 0
-    }
-
     /// Writes down which bodies are read here, and the largest id that was ever used.
     func insert(reading bodies: [Int64], lastID: Int64) throws(DatabaseError) {
         for body in bodies {
@@ -242,9 +197,9 @@ final class WriterConnection: WritableRows {
         try database.execute("UPDATE setting SET value=\(lastID) WHERE name='id'")
     }
 
-    /// Forgets what was written down for and by other processes.
+    /// Forgets what was written down by another process.
     func removeSharing() throws(DatabaseError) {
-        try database.execute("DELETE FROM reading; DELETE FROM change")
+        try database.execute("DELETE FROM reading")
     }
 
     // MARK: The files

@@ -1,3 +1,4 @@
+import CLinux
 import CSQLite
 import CachePolicy
 import Clocks
@@ -12,15 +13,17 @@ import Clocks
 /// is reading (`reading`), lets others in, and gives away the lock; it goes on reading. The next
 /// writer opens the database for several processes as long as the other one reads, keeps those
 /// bodies, and has the database for itself from when the other one has ended, however it has.
-/// Meanwhile each of them writes down which keys are invalidated there (`change`), and the other
-/// one looks for that every few milliseconds.
+/// Meanwhile each of them appends the keys that are invalidated there to a `ChangeLog`, and looks
+/// into it before it looks for a response.
 extension DiskWriter {
     // MARK: Handing over
 
     func carryOut(_ request: HandoverRequest) {
+        defer { tier.storesUntil.store(.max, ordering: .relaxed) }
         switch request {
         case .handOver(let keepsLock, let completion):
             if !isAway { handOver() }
+            guard isAway else { return completion(.nothing) }
             if !keepsLock {
                 let wasHeld = lock.isHeld
                 lock.release()
@@ -37,14 +40,13 @@ extension DiskWriter {
     private func handOver() {
         let start = Clock.monotonicNanoseconds()
         retryAt = nil
-        tier.isBeside.store(true, ordering: .sequentiallyConsistent)
-        // Again, for a database that was being opened when this was requested.
-        tier.index.handOver()
-        perform(tier.queue.handOver())
-        defer { tier.storesUntil.store(.max, ordering: .relaxed) }
         var reading: [Int64]?
         // A database that turns out to be damaged is replaced, and that one handed over.
-        for _ in 0..<2 where reading == nil && connection != nil {
+        for _ in 0..<3 where reading == nil && connection != nil {
+            // Again, for one that was opened since this was requested.
+            guard tier.beginSharing(memory) else { return }
+            perform(tier.queue.handOver())
+            guard connection != nil else { continue }
             do throws(DatabaseError) {
                 reading = try prepareToHandOver()
             } catch {
@@ -79,6 +81,7 @@ extension DiskWriter {
         try transaction { connection throws(DatabaseError) in
             try connection.insert(reading: reading, lastID: tier.index.lastID)
         }
+        tier.settleChanges()
         try restartLog(truncating: true)
         guard lock.beginReading() else {
             throw DatabaseError(code: SQLITE_IOERR, message: "\(files.lock) cannot be locked")
@@ -90,8 +93,9 @@ extension DiskWriter {
     /// it.
     private func takeBack() {
         guard connection != nil else {
-            // It was off when it should have been handed over.
+            // It was off when it should have been handed over, or could not be opened again.
             isAway = false
+            tier.sharing.withLock { $0.isHandingOver = false }
             return open()
         }
         do throws(DatabaseFiles.FolderError) {
@@ -100,15 +104,10 @@ extension DiskWriter {
         } catch {
             return
         }
-        do throws(DatabaseError) {
-            try writeDown()
-        } catch {
-            // Nothing else knows what has changed here.
-            tier.index.forgetAll()
-        }
         isAway = false
         connection?.close()
         connection = nil
+        tier.sharing.withLock { $0.isHandingOver = false }
         open(isTakingBack: true)
         lock.endReading()
         // The file may be another one by now.
@@ -152,7 +151,6 @@ extension DiskWriter {
     }
 
     private func openAgain(isShared: Bool) throws(DatabaseError) -> WriterConnection {
-        seenVersion = -1
         let database = try Database(
             path: files.database, create: false, busyMilliseconds: options.busyMilliseconds,
             isShared: isShared)
@@ -167,7 +165,7 @@ extension DiskWriter {
 
     /// Has the database for itself if the former writer has ended.
     private func becomeSole() throws(DatabaseError) {
-        try readChanges()
+        tier.catchUp(memory)
         do throws(DatabaseError) {
             try reopen(.exclusive)
         } catch {
@@ -177,125 +175,71 @@ extension DiskWriter {
         }
         files.removeSharedMemory()
         try transaction { connection throws(DatabaseError) in try connection.removeSharing() }
-        tier.isBeside.store(false, ordering: .relaxed)
+        // Before there is no log any more: what was removed because of it.
+        perform(tier.queue.takeAll())
+        guard connection != nil else { return }
+        tier.endSharing()
         try restartLog(truncating: true)
-        lastChange = 0
         let bodies = borrowed
         borrowed = []
         for body in bodies { tier.release(body: body) }
         tier.onEvent(.sharing(false))
     }
 
-    // MARK: What the other one has changed
-
-    /// How often changes are looked for, and whether the other process has ended, in nanoseconds.
-    private static let changesInterval: Int64 = 20_000_000
-    private static let aloneInterval: Int64 = 500_000_000
+    /// How often it is looked whether the other process has ended, in nanoseconds. What has changed
+    /// there is carried out then at the latest.
+    private static let sharingInterval: Int64 = 500_000_000
 
     /// What is due while two processes use the database.
     func lookAround() {
         guard connection != nil, tier.isBeside.load(ordering: .relaxed) else { return }
         let now = Clock.monotonicNanoseconds()
-        guard now >= changesAt else { return }
-        changesAt = now + Self.changesInterval
+        guard now >= sharingAt else { return }
+        sharingAt = now + Self.sharingInterval
+        tier.catchUp(memory)
+        guard !isAway, filesExist(), !lock.hasReaders else { return }
         do throws(DatabaseError) {
-            if isAway {
-                try writeDown()
-                try readChanges()
-            } else {
-                guard filesExist() else { return }
-                try readChanges()
-                guard now >= aloneAt else { return }
-                aloneAt = now + Self.aloneInterval
-                if !lock.hasReaders { try becomeSole() }
-            }
+            try becomeSole()
         } catch {
-            // What was handed over is no longer ours to judge.
-            if !isAway { fail(error) }
+            fail(error)
         }
     }
 
-    private func readChanges() throws(DatabaseError) {
-        guard let connection else { return }
-        let version = try connection.versionOfOthers()
-        guard version != seenVersion else { return }
-        let changes = try connection.changes(after: lastChange, notBy: tier.number)
-        seenVersion = version
-        lastChange = changes.lastNumber
-        carryOut(changes.keys)
+    /// Carries out what has changed since the database was last handed over, and so may still be in
+    /// it, before its index is read. Returns `false` if that is not possible while the others run.
+    func readChanges(isShared: Bool) -> Bool {
+        guard tier.openChanges(isShared: isShared) else { return false }
+        tier.catchUp(memory)
+        return true
     }
+}
 
-    /// Does what has been done to these keys elsewhere; `nil` stands for all of them.
-    func carryOut(_ changes: [[UInt8]?]) {
-        for change in changes {
-            guard let key = change else {
-                memory?.removeAll()
-                tier.purge()
-                memory?.removeAll()
-                continue
-            }
-            let hash = CacheKey(bytes: key).hash
-            key.withUnsafeBytes { bytes in
-                let view = CacheKeyView(bytes: bytes, hash: hash)
-                guard let memory else { return tier.remove(tier.index.remove(key: bytes)) }
-                memory.withShard(hash) { shard, dropped in
-                    shard.invalidate(hash, bytes, except: nil, dropped: &dropped)
-                    var work = LevelWork()
-                    tier.remove(view, &work)
-                    return work
-                }.perform()
-            }
-        }
-    }
-
-    // MARK: What has changed here
-
-    /// The maximum number of keys that wait to be written down; more stand for all keys.
-    private static let unwrittenLimit = 4096
-
-    /// Carries out what concerns the next writer.
-    func tell(_ operations: [DiskOperation]) {
-        var removals: [Removal] = []
-        for operation in operations {
-            switch operation {
-            case .changed(let key): unwritten.append(key)
-            // It had left the index before the database was handed over, and was late.
-            case .remove(let late): removals += late
-            default: rows.discard([operation])
-            }
-        }
-        if unwritten.count > Self.unwrittenLimit { unwritten = [nil] }
-        do throws(DatabaseError) {
-            try writeDown(removals)
-        } catch {
-            connection?.abandonTransaction()
-        }
-    }
-
-    private func writeDown(_ removals: [Removal] = []) throws(DatabaseError) {
-        guard !unwritten.isEmpty || !removals.isEmpty else { return }
-        try transaction { connection throws(DatabaseError) in
-            for removal in removals {
-                try connection.remove(entry: removal.id)
-                guard case .drop(let body) = removal.body else { continue }
-                try connection.insert(garbage: body...body)
-            }
-            for key in unwritten { try connection.insert(change: key, by: tier.number) }
-        }
-        unwritten = []
-    }
+/// What a disk tier knows of the processes that use the folder with it.
+struct DiskSharing {
+    /// `nil` while there are no others.
+    var log: ChangeLog?
+    /// Whether the database is being handed over, or was, and has not been taken back.
+    var isHandingOver = false
+    /// The position in it up to which all changes are in the database, or on their way to it, since
+    /// that was handed over.
+    var settled: UInt64 = 0
 }
 
 extension DiskTier {
     /// Begins to hand the database over: from now on nothing is stored in it. See
     /// `CacheStore.handOverDisk`.
-    func handOver(keepsLock: Bool, _ completion: @escaping @Sendable (DiskHandover) -> Void) {
+    func handOver(
+        keepsLock: Bool, _ memory: MemoryTier?,
+        _ completion: @escaping @Sendable (DiskHandover) -> Void
+    ) {
         guard isRunning else { return completion(.nothing) }
         let limit = Int64(options.closeMilliseconds) * 1_000_000
         storesUntil.store(Clock.monotonicNanoseconds() + limit, ordering: .relaxed)
-        // Before the index: a key that changes from then on is written down.
-        isBeside.store(true, ordering: .sequentiallyConsistent)
-        index.handOver()
+        // Whatever else its state is, the writer decides.
+        guard index.phase != .ready || beginSharing(memory) else {
+            storesUntil.store(.max, ordering: .relaxed)
+            return completion(.nothing)
+        }
         let request = HandoverRequest.handOver(keepsLock: keepsLock, completion)
         if !queue.request(request) { request.giveUp() }
     }
@@ -307,16 +251,106 @@ extension DiskTier {
         if !queue.request(request) { request.giveUp() }
     }
 
-    /// Writes down for another process that uses the database, if there is one, that a key's
-    /// responses are outdated.
-    func tell(_ key: UnsafeRawBufferPointer) {
-        guard isBeside.load(ordering: .sequentiallyConsistent) else { return }
-        _ = queue.append(.changed([UInt8](key)))
+    // MARK: Changes of keys
+
+    /// From now on changes are logged, and the database stays as it is. Returns `false` if there
+    /// can be no log: then the database cannot be handed over.
+    func beginSharing(_ memory: MemoryTier?) -> Bool {
+        sharing.withLock { sharing in
+            if let log = sharing.log {
+                // What has changed elsewhere until now still reaches the database by our rows.
+                if index.phase == .ready {
+                    if log.hasNews { carryOut(log.news(), memory) }
+                    sharing.settled = log.position
+                }
+            } else {
+                sharing = DiskSharing(log: .create(files.changes, process: number))
+            }
+            guard sharing.log != nil else { return false }
+            sharing.isHandingOver = true
+            isBeside.store(true, ordering: .sequentiallyConsistent)
+            index.handOver()
+            return true
+        }
     }
 
-    func tellOfPurge() {
+    /// The database has all changes that preceded its hand-over.
+    func settleChanges() {
+        sharing.withLock { $0.log?.settle($0.settled) }
+    }
+
+    /// Finds the log of those who have, or had, the database before, with all that is not in the
+    /// database as news. Returns `false` if there must be one and cannot.
+    func openChanges(isShared: Bool) -> Bool {
+        sharing.withLock { sharing in
+            let isBeside = isShared || sharing.isHandingOver
+            self.isBeside.store(isBeside, ordering: .sequentiallyConsistent)
+            if sharing.log == nil {
+                sharing.log = .open(files.changes, process: number, repairs: isShared)
+            }
+            sharing.log?.rewind()
+            guard sharing.log == nil else { return true }
+            guard isBeside else {
+                // One that cannot be read: nobody knows what has changed.
+                if files.hasChanges { index.forgetAll() }
+                return true
+            }
+            // Somebody has removed it.
+            sharing.log = .create(files.changes, process: number)
+            sharing.log?.appendEverything()
+            sharing.log?.rewind()
+            return sharing.log != nil
+        }
+    }
+
+    /// There are no others any more, unless there will soon be one.
+    func endSharing() {
+        sharing.withLock { sharing in
+            guard !sharing.isHandingOver else { return }
+            isBeside.store(false, ordering: .sequentiallyConsistent)
+            sharing = DiskSharing()
+            unlink(files.changes)
+        }
+    }
+
+    /// Carries out what other processes have changed.
+    func catchUp(_ memory: MemoryTier?) {
+        sharing.withLock { sharing in
+            guard let log = sharing.log, log.hasNews else { return }
+            carryOut(log.news(), memory)
+        }
+    }
+
+    private func carryOut(_ news: ChangeLog.News, _ memory: MemoryTier?) {
+        guard case .keys(let keys) = news else {
+            memory?.removeAll()
+            purge()
+            memory?.removeAll()
+            return
+        }
+        for key in keys {
+            let hash = CacheKey(bytes: key).hash
+            key.withUnsafeBytes { bytes in
+                let view = CacheKeyView(bytes: bytes, hash: hash)
+                guard let memory else { return remove(index.remove(key: bytes)) }
+                memory.withShard(hash) { shard, dropped in
+                    shard.invalidate(hash, bytes, except: nil, dropped: &dropped)
+                    var work = LevelWork()
+                    remove(view, &work)
+                    return work
+                }.perform()
+            }
+        }
+    }
+
+    /// Logs that a key's responses are outdated, if another process uses the database; `nil` stands
+    /// for all keys. Call it before the request that changed them is answered.
+    func tell(_ key: UnsafeRawBufferPointer?) {
         guard isBeside.load(ordering: .sequentiallyConsistent) else { return }
-        _ = queue.append(.changed(nil))
+        let key = key.map { [UInt8]($0) }
+        sharing.withLock { sharing in
+            if let key { sharing.log?.append(key) } else { sharing.log?.appendEverything() }
+        }
     }
 
     /// The same for a response that replaces one that was handed over: it will not be written

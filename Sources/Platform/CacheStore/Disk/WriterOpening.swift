@@ -7,16 +7,12 @@ struct WriterOpening {
     let onEvent: @Sendable (StoreEvent) -> Void
     /// Whether another process still reads from the database.
     var isShared = false
-    /// The store's own number, see `DiskTier.number`.
-    var number: Int64 = 0
 
     /// An open database.
     struct Opened {
         let connection: WriterConnection
         let contents: DiskIndex.Contents
         let garbage: [ClosedRange<Int64>]
-        /// The number of the last change that is in `contents`.
-        let lastChange: Int64
     }
 
     enum OpenError: Error {
@@ -64,16 +60,12 @@ struct WriterOpening {
             if !isShared { try database.execute("DELETE FROM reading") }
             try collectIncomplete(database)
             let connection = try WriterConnection(database)
-            // Before the index is read: what is written down later is not in it.
-            let changes = try connection.changes(after: 0, notBy: number)
             var contents = try Self.contents(database)
-            contents.changed = changes.keys
             contents.borrowed = try Self.ids(database, "SELECT body FROM reading")
             contents.doomed = try Self.ids(database, "SELECT id FROM incomplete")
             let garbage = try Self.garbage(database)
             return Opened(
-                connection: connection, contents: contents, garbage: garbage,
-                lastChange: changes.lastNumber)
+                connection: connection, contents: contents, garbage: garbage)
         } catch let error as OpenError {
             throw error
         } catch let error as DatabaseError {

@@ -42,18 +42,29 @@ struct ProxyConfigurationTests {
 
     @Test(
         arguments: [
-            "", "http://", "socks5://127.0.0.1:1080", "ftp://proxy.test", "http://proxy.test:0",
+            "", "http://", "socks4://127.0.0.1:1080", "ftp://proxy.test", "http://proxy.test:0",
             "http://proxy.test:65536", "http://proxy.test:x", "http://proxy.test:-1",
             "http://proxy.test:1/path", "http://proxy.test:1?q", "http://2001:db8::1:80",
             "http://[2001:db8::1", "http://[proxy.test]:1", "http://[127.0.0.1]:1",
             "http://a b:1", "http://pröxy.test:1", "http://secret:secret@", "http://%zz@p:1",
             "http://secret%:1@p:1", "http://%ff:secret@p:1", "http://a%0ab:secret@p:1",
-            "http://a%3Ab:secret@p:1", "http://" + String(repeating: "a", count: 254),
+            "http://a%3Ab:secret@p:1", "socks5://:secret@p:1",
+            "http://" + String(repeating: "a", count: 254),
         ])
     func `an invalid URL is rejected, without secrets in the message`(text: String) {
         let error = #expect(throws: ClientError.self) { _ = try Proxy(text) }
         #expect(error?.reason == .invalidProxy)
         #expect("\(error.map { "\($0)" } ?? "")".contains("secret") == false)
+    }
+
+    @Test func `a SOCKS5 proxy has its own port and takes credentials in its own form`() throws {
+        for scheme in ["socks5", "socks5h"] {
+            let proxy = try Proxy("\(scheme)://user:secret@proxy.test")
+            #expect("\(proxy)" == "\(scheme)://proxy.test:1080")
+            #expect(proxy.authorization == nil)
+            #expect(proxy.socksCredentials != nil)
+            #expect(try Proxy("\(scheme)://proxy.test:9").socksCredentials == nil)
+        }
     }
 
     @Test func `credentials are never shown`() throws {
@@ -173,7 +184,7 @@ struct ProxyConfigurationTests {
 
     @Test func `a variable without a valid proxy is an error for its requests`() throws {
         let configuration = ProxyConfiguration.variables([
-            "https_proxy": "socks5://user:secret@127.0.0.1:1080", "no_proxy": "direct.test",
+            "https_proxy": "socks4://user:secret@127.0.0.1:1080", "no_proxy": "direct.test",
         ])
         let error = #expect(throws: ClientError.self) {
             _ = try configuration.url(for: "https://origin.test/")

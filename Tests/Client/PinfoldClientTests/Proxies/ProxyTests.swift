@@ -191,7 +191,7 @@ struct ProxyTests {
         try await withProxy { proxy, runtime in
             var configuration = SessionConfiguration.patient
             configuration.proxies = .variables([
-                "http_proxy": proxy.proxy.url, "https_proxy": "socks5://127.0.0.1:1",
+                "http_proxy": proxy.proxy.url, "https_proxy": "socks4://127.0.0.1:1",
             ])
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let response = try await session.data(for: try HTTPRequest(.get, "http://origin.test"))

@@ -276,6 +276,26 @@ struct AbuseTests {
         #expect(!connection.seen.contains(.warned))
     }
 
+    @Test func `says what a caller that reads no more has not been told`() {
+        let connection = TestConnection()
+        connection.receive(.headers(1))
+        let never = connection.machine.takeUnreported()
+        #expect(never == nil)
+        while connection.goaways.isEmpty {
+            connection.machine.count(.malformedMessage, now: connection.now)
+            connection.takeControl()
+        }
+        #expect(!connection.seen.contains(.warned))
+        let warned = connection.machine.takeUnreported()
+        let again = connection.machine.takeUnreported()
+        #expect(warned == .warned && again == nil)
+        for _ in 0..<20_000 {
+            connection.machine.count(.malformedMessage, now: connection.now)
+        }
+        let failed = connection.machine.takeUnreported()
+        #expect(failed == .failed(.abuse))
+    }
+
     @Test func `does not mind PING every second`() {
         let connection = TestConnection()
         for _ in 0..<10_000 {

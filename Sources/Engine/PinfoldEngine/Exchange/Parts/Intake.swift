@@ -8,6 +8,8 @@ extension Exchange {
         package private(set) var peer: Endpoint?
         /// The client whose request caused this background exchange.
         private(set) var onBehalfOf: Endpoint?
+        /// The ends of the client's connection, once a server is told them.
+        private(set) var ends: ClientEnds?
         /// Whether that client is this program itself.
         private(set) var isOwn = false
         /// Whether the client may be served.
@@ -43,11 +45,16 @@ extension Exchange {
         /// A request of the gateway's own, which another client's request has caused, begins.
         mutating func begin(onBehalfOf other: Exchange) {
             onBehalfOf = other.peer ?? other.intake.onBehalfOf
+            if other.origin?.key.proxyHeader != nil { ends = other.clientEnds }
             isOwn = !other.isIntermediary
         }
 
         /// The network of the client that has caused a request of the gateway's own.
         var causingNetwork: IPNetwork? { onBehalfOf.map { IPNetwork(client: $0.address) } }
+
+        /// A server is told the ends of the client's connection: the same ones from now on, also
+        /// if the client leaves.
+        mutating func tell(_ ends: ClientEnds) { self.ends = ends }
 
         /// A part of a head has arrived that cannot be parsed.
         mutating func refuse(wantsJSON: Bool) { refusedWantsJSON = wantsJSON }
@@ -68,6 +75,14 @@ extension Exchange {
             guard let buffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
             return UnsafeRawBufferPointer(
                 rebasing: buffer.memory[headStart..<(headStart + length)])
+        }
+
+        /// The same to be changed in place; `nil` if there is no head.
+        func mutableHead(length: Int) -> UnsafeMutableRawBufferPointer? {
+            buffer.map {
+                UnsafeMutableRawBufferPointer(
+                    rebasing: $0.memory[headStart..<(headStart + length)])
+            }
         }
 
         // MARK: The content
@@ -97,6 +112,18 @@ extension Exchange {
 }
 
 extension Exchange {
+    /// The ends of the connection of the client that it works for. A request of the gateway's own
+    /// goes out in the name of the client that has caused it, as in X-Forwarded-For.
+    package var clientEnds: ClientEnds? {
+        if let ends = intake.ends { return ends }
+        guard let source = peer, source.address != .unnamed,
+            let destination = ingress?.destination ?? client?.localEndpoint
+        else { return nil }
+        let ends = ClientEnds(source: source, destination: destination)
+        intake.tell(ends)
+        return ends
+    }
+
     @inline(__always)
     var ingress: Ingress? { intake.ingress }
 

@@ -14,6 +14,16 @@ extension Exchange {
         /// The names of the rules before it that only report.
         package private(set) var reportedRules: [String] = []
 
+        /// The parent through which the request went last, or was tried to go; usually `nil`.
+        package private(set) var parent: UpstreamProxy?
+
+        /// The path of the Unix socket of the last server that has one; usually `nil`.
+        private(set) var unixPath: String?
+
+        mutating func goes(through parent: UpstreamProxy?) { self.parent = parent }
+
+        mutating func goes(toUnixSocket path: String) { unixPath = path }
+
         mutating func failed(_ fault: ExchangeError) { self.fault = fault }
 
         mutating func judged(by rule: [UInt8]?, reported: [String]) {

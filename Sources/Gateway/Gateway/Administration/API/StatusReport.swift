@@ -1,4 +1,5 @@
 import HTTPCore
+import PinfoldEngine
 
 /// The state of the gateway at one moment.
 package struct StatusReport: Sendable {
@@ -13,6 +14,21 @@ package struct StatusReport: Sendable {
         package var isSecure: Bool
         /// Whether it accepts connections, on every worker that it has.
         package var isAccepting: Bool
+    }
+
+    /// One of several servers of a reverse listener.
+    package struct Server: Sendable {
+        /// The listener's name.
+        package var listener: String
+        package var url: String
+        /// `up`, `down`, `ejected` or `draining`.
+        package var state: String
+        package var isBackup: Bool
+        package var weight: Int
+        /// Requests under way.
+        package var requests: Int
+        /// Why it was last found not to work; `nil` if it is up.
+        package var cause: String?
     }
 
     /// The configuration in force.
@@ -82,6 +98,8 @@ package struct StatusReport: Sendable {
     /// `nil` if there was none.
     package var lastReload: Reload?
     package var listeners: [Listener]
+    /// The servers of reverse listeners that have several.
+    package var servers: [Server] = []
     package var load: Load
     package var memory: Tier
     package var disk: Tier
@@ -111,6 +129,9 @@ extension StatusReport {
             .list("listeners", listener, "Its addresses, the administrative one last.") {
                 $0.listeners
             },
+            .list(
+                "servers", server, "The servers of reverse listeners that have several."
+            ) { $0.servers },
             .object("load", load) { $0.load },
             .object("cache", cache) { $0 },
             .optionalObject("draining", draining) { report in
@@ -152,9 +173,31 @@ extension StatusReport {
         [
             .text("name", "Its name.") { $0.name },
             .text("address", "The address and port, or `unix:` and a path.") { $0.address },
-            .word("kind", ["forward", "reverse", "admin"], "What it is for.") { $0.kind },
+            .word(
+                "kind", ["forward", "reverse", "socks5", "transparent", "admin"], "What it is for."
+            ) { $0.kind },
             .flag("tls", "Whether its clients speak TLS.") { $0.isSecure },
             .flag("accepting", "Whether it accepts connections.") { $0.isAccepting },
+        ])
+
+    private static let server = ObjectShape<Server>(
+        "One of several servers of a reverse listener.",
+        [
+            .text("listener", "The listener's name.") { $0.listener },
+            .text("url", "Its URL.") { $0.url },
+            .word(
+                "state", ServerState.Standing.allCases.map(\.rawValue),
+                "Whether it is asked: up; down by its checks; ejected for a while, because it "
+                    + "failed requests; or draining, with a weight of 0."
+            ) { $0.state },
+            .flag("backup", "Whether it is asked only while none of the others can be.") {
+                $0.isBackup
+            },
+            .number("weight", "Its share of the requests, in proportion.") { $0.weight },
+            .number("requests", "Requests that are under way there.") { $0.requests },
+            .optionalText("cause", "Why it was last found not to work; absent while it is up.") {
+                $0.cause
+            },
         ])
 
     private static let load = ObjectShape<Load>(

@@ -24,7 +24,7 @@ package struct AccessSummary {
             + "[\"**\"] to inspect, intercept or refuse them"
     }
 
-    private var hasForward: Bool { snapshot.listeners.contains { $0.kind == .forward } }
+    private var hasForward: Bool { snapshot.listeners.contains(where: \.kind.isForward) }
 
     /// The ways in which the hosts of an entry are reached unverified.
     private func ways(_ index: Int?) -> [String] {
@@ -101,7 +101,8 @@ package struct AccessSummary {
             return "\(name) \(shown)\(more)"
         }
         let parts = [
-            part("listeners", rule.listeners), part("clients", rule.clients),
+            part("listeners", rule.listeners),
+            part("clients", rule.clients.map(\.clientDescription)),
             part("users", rule.users), part("groups", rule.groups),
             part("hosts", rule.hosts), part("lists", rule.lists), part("ports", rule.ports),
             part("methods", rule.methods), part("paths", rule.paths), part("times", rule.times),
@@ -110,7 +111,7 @@ package struct AccessSummary {
         let settings = [
             rule.tunnels.tunnel.map { "tunnel \($0.rawValue)" },
             rule.tunnels.intercept.map { "intercept \($0.rawValue)" },
-            rule.rate.map { "rate \($0.summary)" },
+            rule.rate.map { "rate \($0.summary)" }, part("by", rule.parents.map(\.text)),
         ]
         return ([conditions] + settings.compactMap { $0 }).joined(separator: "; ")
     }

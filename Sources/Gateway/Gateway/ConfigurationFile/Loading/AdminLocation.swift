@@ -25,7 +25,7 @@ extension ConfigurationLoader {
         var location = AdminLocation()
         guard let admin = root.key(SectionName.admin.rawValue) else { return location }
         let reader = SnapshotReader(validation: root.validation)
-        if let field = admin.key("address"), let named = reader.adminAddress(field) {
+        if let field = admin.key("address"), let named = reader.listenAddress(field) {
             if let passed = named.passed {
                 field.fail(
                     "\(passed.text) is known only to the gateway that got the socket",

@@ -63,8 +63,8 @@ package struct CommandLineOverlay: Sendable, Equatable {
         }
         if !listen.isEmpty {
             listeners.removeAll { listener in
-                guard case .scalar("reverse", _)? = listener["kind"]?.content else { return true }
-                return false
+                guard case .scalar(let kind, _)? = listener["kind"]?.content else { return true }
+                return !["reverse", "socks5", "transparent"].contains(kind)
             }
             let forward = listen.map { address in
                 Self.mapping("--listen", ["address": address, "kind": "forward"])

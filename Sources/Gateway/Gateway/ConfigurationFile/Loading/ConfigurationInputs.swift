@@ -15,23 +15,10 @@ package struct ConfigurationInputs: Sendable, Equatable {
         if states[path] == nil { states[path] = FileState(of: path) }
     }
 
-    /// The same inputs in their present state.
-    func current() -> ConfigurationInputs {
-        var now = self
-        for path in states.keys { now.states[path] = FileState(of: path) }
-        for pattern in matches.keys { now.matches[pattern] = Self.matches(of: pattern) }
-        return now
-    }
-
     /// The same inputs without some files.
     func without(_ paths: Set<String>) -> ConfigurationInputs {
         var rest = self
         rest.states = states.filter { !paths.contains($0.key) }
         return rest
-    }
-
-    /// What cannot be read has no matches here.
-    static func matches(of pattern: PathPattern) -> [String] {
-        (try? pattern.matches(most: SourceFiles.maximumFiles)) ?? []
     }
 }

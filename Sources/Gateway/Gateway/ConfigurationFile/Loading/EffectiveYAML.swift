@@ -34,6 +34,13 @@ extension ConfigurationSnapshot {
         case .authentication:
             yaml.section(section, AuthenticationConfiguration.table, authentication)
         case .access: yaml.section(section, AccessConfiguration.table, access)
+        case .parents:
+            yaml.line(0, parents.isEmpty ? "\(key): {}" : "\(key):")
+            for parent in parents {
+                let keys = ParentConfiguration.table.flow(parent) ?? "{}"
+                yaml.line(1, "\(YAMLText.quoted(parent.name)): \(keys)")
+            }
+        case .ways: yaml.section(section, WaysConfiguration.table, ways)
         case .hosts:
             yaml.line(0, hosts.entries.isEmpty ? "\(key): []" : "\(key):")
             let keys = HostEntry.table(pinsets: pinsets.map(\.pinset.name))
@@ -71,6 +78,8 @@ extension SectionName {
         case .authentication:
             AuthenticationConfiguration.table.described(AuthenticationConfiguration())
         case .access: AccessConfiguration.table.described(AccessConfiguration())
+        case .parents: ParentConfiguration.table.described(ParentConfiguration(name: ""))
+        case .ways: WaysConfiguration.table.described(WaysConfiguration())
         case .hosts: HostEntry.table(pinsets: []).described(HostEntry())
         case .pinsets: PinsetEntry.table.described(PinsetEntry(pinset: Pinset(name: "")))
         case .interception: InterceptionConfiguration.table.described(InterceptionConfiguration())

@@ -32,6 +32,7 @@ extension ConfigurationSnapshot {
             [authentication.watchedFiles, tls.watchedFiles]
             + hosts.entries.map { $0.tls.watchedFiles + $0.ruleFiles }
             + [access.lists.map(\.files)]
+            + [parents.compactMap { $0.passwordSource?.path.map { [$0] } }]
         for set in named.joined() where known.insert(set).inserted { sets.append(set) }
         return sets
     }
@@ -48,6 +49,7 @@ extension ConfigurationSnapshot {
         next.tls = files.refreshed(tls, "tls")
         next.access.lists = access.lists.map { files.refreshed($0, "access.lists.\($0.name)") }
         files.refresh(&next.authentication)
+        for index in parents.indices { files.refreshPassword(of: &next.parents[index]) }
         var entries = hosts.entries
         files.hasReplaced = false
         for index in entries.indices {
@@ -226,6 +228,28 @@ private struct FileRefresh {
             throw FileRefreshError(
                 paths: paths,
                 description: "\(isOfKey ? keyPlace : place): \(problem); expected \(expected)")
+        }
+    }
+
+    // MARK: Parents
+
+    mutating func refreshPassword(of parent: inout ParentConfiguration) {
+        guard let user = parent.user, let source = parent.passwordSource, let path = source.path,
+            paths.contains(path)
+        else { return }
+        let key = "parents.\(parent.name).passwordFile"
+        do throws(FileRefreshError) {
+            let content = try read(path, key, of: [path])
+            do throws(SecretError) {
+                _ = try RequestAuthorization(.basic(user: user, source), secret: content)
+                parent.password = try SecretText(
+                    password: content, of: source, for: parent.scheme)
+            } catch {
+                throw FileRefreshError(
+                    paths: [path], description: "\(key): \(error.text); expected \(error.expected)")
+            }
+        } catch {
+            problems.append(error)
         }
     }
 

@@ -18,6 +18,8 @@ extension ConfigurationSnapshot {
         case .admin: admin != other.admin
         case .authentication: authentication != other.authentication
         case .access: access != other.access
+        case .parents: parents != other.parents
+        case .ways: ways != other.ways
         case .hosts: hosts != other.hosts
         case .pinsets: pinsets != other.pinsets
         case .interception: interception != other.interception

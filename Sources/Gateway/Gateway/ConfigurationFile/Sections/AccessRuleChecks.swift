@@ -82,7 +82,7 @@ extension SnapshotReader {
         let served = snapshot.access.clients
         let isServed = rule.clients.contains { network in
             served.contains {
-                $0.contains(network.address) || network.contains($0.address)
+                $0.contains(client: network.address) || network.contains(client: $0.address)
             }
         }
         if !rule.clients.isEmpty, !isServed {
@@ -90,7 +90,7 @@ extension SnapshotReader {
                 "never applies: access.clients serves none of these clients")
         }
         guard snapshot.access.hosts == .listed, !rule.hosts.isEmpty,
-            snapshot.listeners.allSatisfy({ $0.kind == .forward })
+            snapshot.listeners.allSatisfy(\.kind.isForward)
         else { return }
         let listed = snapshot.hosts.entries.flatMap(\.match).filter { $0 != .everything }
         let isListed = rule.hosts.contains { host in

@@ -60,9 +60,10 @@ extension SnapshotReader {
             rule.listeners.isEmpty || rule.listeners.contains($0.name)
         }
         if isForTunnels {
-            if !listeners.isEmpty, listeners.allSatisfy({ $0.kind != .forward }) {
+            if !listeners.isEmpty, !listeners.contains(where: \.kind.isForward) {
                 element.key("methods")?.warn(
-                    "never applies: only a forward listener accepts CONNECT")
+                    "never applies: only a forward, socks5 or transparent listener opens "
+                        + "tunnels")
             } else if !rule.ports.isEmpty,
                 !rule.ports.contains(where: snapshot.access.connectPorts.contains)
             {

@@ -34,9 +34,9 @@ extension AccessRule {
                     $0
                 },
                 condition("clients", \.clients, of: "networks and addresses") {
-                    $0.network($1)
+                    $0.clientNetwork($1)
                 } text: {
-                    $0.description
+                    $0.clientDescription
                 },
                 condition("users", \.users, of: "names of users") { _, field in
                     field.text(expected: "the name of a user or of a token")
@@ -84,8 +84,9 @@ extension AccessRule {
                 pageKey,
                 tunnelKey,
                 interceptKey,
+                parentsKey,
                 rateKey,
-            ], later: ["parents"])
+            ])
     }
 
     /// A list, one of whose values must apply; a rule without it applies whatever the value.
@@ -130,6 +131,22 @@ extension AccessRule {
                 case nil: nil
                 }
             }, text: \.name)
+    }
+
+    /// By which ways the requests go that it allows.
+    private static var parentsKey: ConfigurationKey<Self> {
+        ConfigurationKey(
+            "parents", byDefault: "as in `hosts`",
+            read: { reader, field, rule in
+                guard let field else { return }
+                guard case .allow = rule.action else {
+                    return field.fail(
+                        "does not apply to action: \(rule.action.name)",
+                        expected: "action: allow")
+                }
+                rule.parents = reader.wayNames(field) ?? []
+            },
+            text: { $0.parents.isEmpty ? nil : WaysConfiguration.text($0.parents) })
     }
 
     private static var statusKey: ConfigurationKey<Self> {

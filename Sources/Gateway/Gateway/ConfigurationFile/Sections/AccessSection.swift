@@ -9,9 +9,9 @@ extension AccessConfiguration {
             ConfigurationKey(
                 "clients", \.clients,
                 reading: { reader, field in
-                    field.boundedList(of: "networks")?.compactMap { reader.network($0) }
+                    field.boundedList(of: "networks")?.compactMap { reader.clientNetwork($0) }
                 },
-                text: { YAMLText.list($0.map(\.description)) }),
+                text: { YAMLText.list($0.map(\.clientDescription)) }),
             .choice("hosts", \.hosts),
             ConfigurationKey(
                 "connectPorts", \.connectPorts, reading: { $0.connectPorts($1) },
@@ -35,10 +35,7 @@ extension AccessConfiguration {
         ) -> ConfigurationKey<Self> {
             ConfigurationKey(
                 name, place, reading: { $0.destinations($1) },
-                text: { rules in
-                    YAMLText.list(
-                        rules.networks.map(\.description) + rules.patterns.map(\.description))
-                })
+                text: { YAMLText.list($0.texts) })
         }
         return KeyTable(keys: [list("allow", \.allow), list("deny", \.deny)])
     }
@@ -57,6 +54,19 @@ extension SnapshotReader {
     /// Reads `access`: which clients are served, and which destinations may be reached.
     func access(_ field: Field?) -> AccessConfiguration {
         read(field, by: AccessConfiguration.table, over: AccessConfiguration()).values
+    }
+
+    /// A network or an address of clients, or `unix` for those of Unix sockets.
+    func clientNetwork(_ field: Field) -> IPNetwork? {
+        if case .scalar(IPNetwork.unixWord, _) = field.node.content { return .unixClients }
+        guard let network = network(field) else { return nil }
+        guard network != .unixClients else {
+            field.fail(
+                "0.0.0.0 is no client's address",
+                expected: "a network, an address, or unix for the clients of Unix sockets")
+            return nil
+        }
+        return network
     }
 
     /// A network or an address.
@@ -94,7 +104,8 @@ extension SnapshotReader {
         return nil
     }
 
-    fileprivate func destinations(_ field: Field) -> DestinationList {
+    /// A list of networks, addresses and host patterns.
+    func destinations(_ field: Field) -> DestinationList {
         var networks: [IPNetwork] = []
         var patterns: [HostPattern] = []
         for element in field.boundedList(of: "networks, addresses and host patterns") ?? [] {

@@ -1,4 +1,3 @@
-import Files
 import HTTPCore
 import PinfoldConfiguration
 
@@ -9,7 +8,7 @@ extension AdminConfiguration {
             ConfigurationKey(
                 "address",
                 read: { reader, field, admin in
-                    guard let address = field.flatMap({ reader.adminAddress($0) }) else { return }
+                    guard let address = field.flatMap({ reader.listenAddress($0) }) else { return }
                     (admin.address, admin.passed) = address
                 },
                 text: { YAMLText.quoted($0.addressText) }),
@@ -18,6 +17,11 @@ extension AdminConfiguration {
                 read: { _, field, admin in
                     guard let field, let mode = field.socketMode() else { return }
                     guard case .unix(var socket) = admin.address else {
+                        guard admin.passed == nil else {
+                            return field.fail(
+                                "does not apply to sockets from the service manager",
+                                expected: "SocketMode= in the socket unit, or address: unix:PATH")
+                        }
                         return field.fail(
                             "applies only to a Unix socket",
                             expected: "address: unix:PATH, or no mode")
@@ -25,7 +29,9 @@ extension AdminConfiguration {
                     socket.mode = mode
                     admin.address = .unix(socket)
                 },
-                text: { $0.address.unix.map { YAMLText.quoted(Field.modeText($0.mode)) } }),
+                text: {
+                    $0.address.unix.map { YAMLText.quoted(UnixSocketPath.modeText($0.mode)) }
+                }),
             tlsKey,
             ConfigurationKey(
                 "tokenFile", \.token, byDefault: "none", reading: { $0.adminToken($1) },
@@ -56,7 +62,7 @@ extension AdminConfiguration {
             "tls",
             read: { reader, field, admin in
                 admin.tls = field.flatMap { reader.listenerTLS($0, by: table) }
-                guard admin.tls != nil, admin.address.unix != nil else { return }
+                guard admin.tls != nil, !admin.unixPaths.isEmpty else { return }
                 field?.fail(
                     "does not apply to a Unix socket", expected: "an address and a port, or no tls")
             },
@@ -68,21 +74,6 @@ extension AdminConfiguration {
     /// Whether all its clients are on this machine, or show certificates.
     fileprivate var admitsOnlyKnown: Bool {
         isLoopback || !(tls?.clientRoots.isEmpty ?? true)
-    }
-}
-
-extension Field {
-    /// The permissions of a Unix socket.
-    fileprivate func socketMode() -> UInt32? {
-        parsed(expected: "three octal digits after a 0, such as \"0660\"") { text in
-            guard text.utf8.count == 4, text.hasPrefix("0") else { return nil }
-            return UInt32(text, radix: 8)
-        }
-    }
-
-    fileprivate static func modeText(_ mode: UInt32) -> String {
-        let digits = String(mode, radix: 8)
-        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 }
 
@@ -106,32 +97,6 @@ extension SnapshotReader {
                     + "loopback address")
         }
         return admin
-    }
-
-    /// An address to listen on, or the path of a Unix socket; relative paths are relative to the
-    /// file's folder.
-    func adminAddress(
-        _ field: Field
-    ) -> (address: ListenAddress, passed: PassedAddress?)? {
-        guard case .scalar(let text, _) = field.node.content, text.hasPrefix(UnixSocketPath.scheme)
-        else { return writtenAddress(field).map { (.network($0.endpoint), $0.passed) } }
-        let written = String(text.dropFirst(UnixSocketPath.scheme.count))
-        guard !written.isEmpty, !written.utf8.contains(0), !written.hasSuffix("/"),
-            let path = validation.path(written, writtenIn: field.node.origin)
-        else {
-            field.fail("\(quoted(text)) names no file", expected: "unix: and a path")
-            return nil
-        }
-        guard path.utf8.count <= UnixSocketPath.maximumBytes else {
-            field.fail(
-                "\(quoted(path: path)) is too long for a Unix socket",
-                expected: "a path of at most \(UnixSocketPath.maximumBytes) bytes")
-            return nil
-        }
-        if validation.environment.looksAtPaths {
-            if let problem = PathAccess.problemCreating(in: Folder.of(path)) { field.warn(problem) }
-        }
-        return (.unix(UnixSocketPath(path: path)), nil)
     }
 
     fileprivate func adminToken(_ field: Field) -> AdminToken? {

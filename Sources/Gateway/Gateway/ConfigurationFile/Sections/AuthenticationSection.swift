@@ -142,6 +142,18 @@ extension SnapshotReader {
                     case .bearer: (["tokens", "jwt"], "a file of tokens, or keys of an issuer")
                     case .certificate: (["certificates"], "rules that say who has which")
                     }
+                if listener.kind.isTransparent {
+                    field.fail(
+                        "does not apply to a transparent listener, whose clients know of no proxy",
+                        expected: "no authentication")
+                    break
+                }
+                if listener.kind == .socks5, method != .basic {
+                    field.fail(
+                        "clients of SOCKS prove who they are by a user name and a password only",
+                        expected: "[basic], or []")
+                    continue
+                }
                 if method == .certificate, listener.tls.map(\.clientRoots.isEmpty) ?? true {
                     field.fail(
                         "certificate needs clients that are asked for one",

@@ -4,35 +4,36 @@ import PinfoldConfiguration
 extension CacheConfiguration {
     static var table: KeyTable<Self> {
         let most = 1 << 50
-        return KeyTable(keys: [
-            .boolean("enabled", \.isEnabled),
-            ConfigurationKey(
-                "memory", \.memoryBytes, byDefault: "auto",
-                reading: { reader, field in field.bytesOrAutomatic(in: 0...most) },
-                text: Quantity.text(bytes:)),
-            ConfigurationKey(
-                "disk", \.diskBytes, reading: { $1.diskBytes(most: most) },
-                text: Quantity.text(bytes:)),
-            ConfigurationKey(
-                "entries", byDefault: "auto",
-                read: { _, field, cache in
-                    cache.diskEntries =
-                        field?.diskEntries()
-                        ?? automaticEntries(diskBytes: cache.diskBytes)
-                },
-                text: { "\($0.diskEntries)" }),
-            .integer("variants", \.variantsPerURL, in: 1...1024),
-            ConfigurationKey(
-                "path", \.path,
-                byDefault: "$XDG_STATE_HOME/pinfold, or ~/.local/state/pinfold",
-                reading: { $1.filePath() }, text: YAMLText.quoted),
-            .bytes("maximumObject", \.maximumObjectBytes, in: 1...most),
-            .choice("fill", \.fill),
-            ConfigurationKey(
-                "bypassFields", \.bypassFields,
-                byDefault: "X-Forwarded-Host and twelve more, see config/pinfold.yaml",
-                reading: { $0.fieldNames($1) }, text: YAMLText.list),
-        ])
+        return KeyTable(
+            keys: [
+                .boolean("enabled", \.isEnabled),
+                ConfigurationKey(
+                    "memory", \.memoryBytes, byDefault: "auto",
+                    reading: { reader, field in field.bytesOrAutomatic(in: 0...most) },
+                    text: Quantity.text(bytes:)),
+                ConfigurationKey(
+                    "disk", \.diskBytes, reading: { $1.diskBytes(most: most) },
+                    text: Quantity.text(bytes:)),
+                ConfigurationKey(
+                    "entries", byDefault: "auto",
+                    read: { _, field, cache in
+                        cache.diskEntries =
+                            field?.diskEntries()
+                            ?? automaticEntries(diskBytes: cache.diskBytes)
+                    },
+                    text: { "\($0.diskEntries)" }),
+                .integer("variants", \.variantsPerURL, in: 1...1024),
+                ConfigurationKey(
+                    "path", \.path,
+                    byDefault: "$XDG_STATE_HOME/pinfold, or ~/.local/state/pinfold",
+                    reading: { $1.filePath() }, text: YAMLText.quoted),
+                .bytes("maximumObject", \.maximumObjectBytes, in: 1...most),
+                .choice("fill", \.fill),
+                ConfigurationKey(
+                    "bypassFields", \.bypassFields,
+                    byDefault: "X-Forwarded-Host and twelve more, see config/pinfold.yaml",
+                    reading: { $0.fieldNames($1) }, text: YAMLText.list),
+            ], later: ["purge"])
     }
 
     /// The default number of entries: one per 2 KiB of disk, since smaller responses are rare. It

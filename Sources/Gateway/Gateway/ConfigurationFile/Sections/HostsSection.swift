@@ -73,6 +73,12 @@ extension HostEntry {
                     text: { YAMLText.list($0.map { pinsets[$0] }) }),
                 tlsKey,
                 ConfigurationKey(
+                    "parents", \.parents, byDefault: "from ways",
+                    reading: { $0.wayNames($1) }, text: { $0.map(WaysConfiguration.text) }),
+                ConfigurationKey(
+                    "noProxy", \.noProxy, reading: { $0.destinations($1) },
+                    text: { YAMLText.list($0.texts) }),
+                ConfigurationKey(
                     "via", \.via, byDefault: "from via", reading: { $1.gatewayName() },
                     text: { $0.map { YAMLText.quoted($0.text) } }),
                 ConfigurationKey("request", \.self, table: requestTable, isBlock: true)

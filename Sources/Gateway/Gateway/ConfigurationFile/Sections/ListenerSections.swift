@@ -7,6 +7,8 @@ extension ListenerConfiguration {
     private enum KindName: String, CaseIterable {
         case forward
         case reverse
+        case socks5
+        case transparent
     }
 
     /// The table of keys.
@@ -23,10 +25,11 @@ extension ListenerConfiguration {
                     readSection: { reader, section, listener in
                         let expected = SnapshotReader.addressExpected
                         guard let field = section?.required("address", expected: expected),
-                            let address = reader.address(
+                            let (address, passed) = reader.address(
                                 field, hasExplicitClients: hasExplicitClients)
                         else { return }
-                        (listener.address, listener.passed) = (address.endpoint, address.passed)
+                        listener.address = address.endpoint ?? .unnamed
+                        (listener.unix, listener.passed) = (address.unix, passed)
                     },
                     text: { YAMLText.quoted($0.addressText) }),
                 ConfigurationKey(
@@ -34,23 +37,60 @@ extension ListenerConfiguration {
                     readSection: { _, section, listener in
                         switch section?["kind"].map({ $0.choice(KindName.self) }) ?? .forward {
                         case .forward:
-                            for key in reverseKeys {
-                                section?[key.name]?.fail(
-                                    "does not apply to a forward listener",
-                                    expected: "kind: reverse, or no \(key.name)")
-                            }
+                            refuse(reverseKeys, in: section, of: "forward", for: "reverse")
+                            refuse(
+                                transparentKeys, in: section, of: "forward", for: "transparent")
                         // A placeholder until the upstream is read.
                         case .reverse:
                             listener.kind = .reverse(
                                 UpstreamOrigin(scheme: .http, host: "", port: 80))
+                            refuse(
+                                transparentKeys, in: section, of: "reverse", for: "transparent")
+                        case .socks5:
+                            listener.kind = .socks5
+                            let others = (reverseKeys + transparentKeys).map(\.name)
+                            for name in ["tls", "http2"] + others {
+                                section?[name]?.fail(
+                                    "does not apply to a socks5 listener", expected: "no \(name)")
+                            }
+                        case .transparent: readTransparent(section, &listener)
                         case nil: break
                         }
                     },
-                    text: { ($0.upstream == nil ? KindName.forward : .reverse).rawValue }),
+                    text: { $0.kindName.rawValue }),
                 tlsKey,
-                .choice("http2", \.http2),
+                ConfigurationKey.choice("http2", \.http2).printed { $0.kind != .socks5 },
                 authenticationKey,
-            ] + reverseKeys, later: ["proxyProtocol"])
+                ConfigurationKey(
+                    "proxyProtocol", \.proxyProtocol, table: ProxyProtocolConfiguration.table,
+                    empty: ProxyProtocolConfiguration()),
+            ] + unixSocketKeys + transparentKeys + reverseKeys)
+    }
+
+    /// Reports keys of listeners of another kind.
+    private static func refuse(
+        _ keys: [ConfigurationKey<Self>], in section: Section?, of kind: String,
+        for other: String
+    ) {
+        for key in keys {
+            section?[key.name]?.fail(
+                "does not apply to a \(kind) listener",
+                expected: "kind: \(other), or no \(key.name)")
+        }
+    }
+
+    /// A transparent listener: its clients know of no proxy, and speak to other addresses.
+    private static func readTransparent(_ section: Section?, _ listener: inout Self) {
+        listener.kind = .transparent(TransparentConfiguration())
+        for name in ["tls", "proxyProtocol"] + reverseKeys.map(\.name) {
+            section?[name]?.fail(
+                "does not apply to a transparent listener", expected: "no \(name)")
+        }
+        if listener.hasUnixSocket {
+            section?["address"]?.fail(
+                "is a Unix socket, to which no firewall leads connections",
+                expected: "an address and a port")
+        }
     }
 
     /// `tls`, which is `nil` unless it is written.
@@ -67,10 +107,16 @@ extension ListenerConfiguration {
         return key
     }
 
-    /// The server of a reverse listener, or `nil` for a forward listener.
-    private var upstream: UpstreamOrigin? {
-        if case .reverse(let upstream) = kind { upstream } else { nil }
+    private var kindName: KindName {
+        switch kind {
+        case .forward: .forward
+        case .reverse, .balanced: .reverse
+        case .socks5: .socks5
+        case .transparent: .transparent
+        }
     }
+
+    private var isReverse: Bool { !kind.isForward }
 
     /// The keys of reverse listeners. For other listeners they are neither read nor printed.
     private static var reverseKeys: [ConfigurationKey<Self>] {
@@ -82,21 +128,46 @@ extension ListenerConfiguration {
             ConfigurationKey(
                 name, byDefault: byDefault,
                 readSection: { reader, section, listener in
-                    guard let section, listener.upstream != nil else { return }
+                    guard let section, listener.isReverse else { return }
                     read(reader, section, &listener)
                 },
-                text: { $0.upstream == nil ? nil : text($0) })
+                text: { $0.isReverse ? text($0) : nil })
         }
+        var upstreams = key(
+            "upstreams", byDefault: "none",
+            // Read together with the one that it takes the place of.
+            read: { _, _, _ in },
+            text: { listener in
+                guard case .balanced(let set) = listener.kind else { return nil }
+                return UpstreamSet.table.flow(set)
+            })
+        upstreams.described = { _ in UpstreamSet.described.map { $0.within("upstreams") } }
         return [
             key(
-                "upstream", byDefault: "required for reverse",
-                read: { _, section, listener in
-                    let expected = "http://host[:port] or https://host[:port], without a path"
-                    let field = section.required("upstream", expected: expected)
-                    let origin = field?.parsed(expected: expected) { UpstreamOrigin(url: $0) }
-                    listener.kind = origin.map { .reverse($0) } ?? .forward
+                "upstream", byDefault: "required for reverse, or upstreams",
+                read: { reader, section, listener in
+                    listener.kind = reader.upstream(section) ?? .forward
                 },
-                text: { $0.upstream.map { YAMLText.quoted($0.url) } }),
+                text: { listener in
+                    guard case .reverse(let origin) = listener.kind else { return nil }
+                    return YAMLText.quoted(origin.url)
+                }),
+            upstreams,
+            key(
+                "sendProxyProtocol", byDefault: UpstreamProxyProtocol.none.rawValue,
+                read: { _, section, listener in
+                    guard let field = section["sendProxyProtocol"] else { return }
+                    if case .balanced = listener.kind {
+                        return field.fail(
+                            "does not apply to several servers",
+                            expected: "proxyProtocol in upstreams")
+                    }
+                    listener.sendsProxyProtocol = field.choice() ?? .none
+                },
+                text: { listener in
+                    guard case .reverse = listener.kind else { return nil }
+                    return listener.sendsProxyProtocol.rawValue
+                }),
             key(
                 "forwarded", byDefault: "set; append with trustedProxies",
                 read: { _, section, listener in
@@ -118,7 +189,9 @@ extension ListenerConfiguration {
                 read: { reader, section, listener in
                     guard let field = section["trustedProxies"] else { return }
                     let networks = field.boundedList(of: "networks") ?? []
-                    listener.forwarding.trustedProxies = networks.compactMap { reader.network($0) }
+                    listener.forwarding.trustedProxies = networks.compactMap {
+                        reader.clientNetwork($0)
+                    }
                     let forwarding = listener.forwarding
                     if !forwarding.trustedProxies.isEmpty, forwarding.mode != .append {
                         field.fail(
@@ -126,13 +199,27 @@ extension ListenerConfiguration {
                             expected: "forwarded: append, or no trustedProxies")
                     }
                 },
-                text: { YAMLText.list($0.forwarding.trustedProxies.map(\.description)) }),
+                text: { YAMLText.list($0.forwarding.trustedProxies.map(\.clientDescription)) }),
         ]
     }
 
     private enum HostName: String, CaseIterable {
         case rewrite
         case keep
+    }
+}
+
+extension SnapshotReader {
+    /// The one server of a reverse listener, or several.
+    fileprivate func upstream(_ section: Section) -> ListenerConfiguration.Kind? {
+        let expected = UpstreamSet.Server.urlExpected
+        if let field = section["upstreams"] {
+            section["upstream"]?.fail(
+                "cannot be together with upstreams", expected: "only one of the two")
+            return upstreams(field).map { .balanced($0) }
+        }
+        let field = section.required("upstream", expected: expected + ", or upstreams")
+        return field.flatMap { upstreamOrigin($0) }.map { .reverse($0) }
     }
 }
 
@@ -178,6 +265,7 @@ extension SnapshotReader {
         var names = Set<String>()
         var addresses = Set(admin.endpoints.filter { $0.port != 0 })
         var passed = Set(admin.passed.map { [$0.name] } ?? [])
+        var paths = Set(admin.address.unix.map { [$0.path] } ?? [])
         var unnamed: [String: Int] = [:]
         let table = ListenerConfiguration.table(hasExplicitClients: hasExplicitClients)
         return elements.compactMap { element in
@@ -199,7 +287,9 @@ extension SnapshotReader {
             let isTaken = listener.endpoints.contains {
                 $0.port != 0 && !addresses.insert($0).inserted
             }
-            if isTaken || listener.passed.map({ !passed.insert($0.name).inserted }) ?? false {
+            let isPassedTwice = listener.passed.map { !passed.insert($0.name).inserted }
+            let isPathTaken = listener.unix.map { !paths.insert($0.path).inserted }
+            if isTaken || isPassedTwice ?? false || isPathTaken ?? false {
                 (section["address"] ?? element).fail(
                     "\(listener.addressText) is used by another listener or by admin",
                     expected: "a different address")
@@ -215,16 +305,21 @@ extension SnapshotReader {
         let base: String
         switch kind {
         case .forward: base = "forward"
-        case .reverse: base = "reverse"
+        case .reverse, .balanced: base = "reverse"
+        case .socks5: base = "socks5"
+        case .transparent: base = "transparent"
         }
         unnamed[base, default: 0] += 1
         let count = unnamed[base, default: 1]
         return count == 1 ? base : "\(base)-\(count)"
     }
 
-    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> WrittenAddress? {
-        guard let address = writtenAddress(field) else { return nil }
-        if let open = address.endpoints.first(where: { $0.address.scope != .loopback }),
+    fileprivate func address(
+        _ field: Field, hasExplicitClients: Bool
+    ) -> (address: ListenAddress, passed: PassedAddress?)? {
+        guard let (address, passed) = listenAddress(field) else { return nil }
+        let endpoints = passed?.endpoints ?? [address.endpoint].compactMap { $0 }
+        if let open = endpoints.first(where: { $0.address.scope != .loopback }),
             !hasExplicitClients
         {
             field.fail(
@@ -232,6 +327,20 @@ extension SnapshotReader {
                     + "this would be an open proxy",
                 expected: "access.clients with the networks to serve, or a loopback address")
         }
-        return address
+        return (address, passed)
+    }
+
+    /// Warns of Unix sockets whose clients are not served.
+    func warnOfUnservedSockets(_ listeners: Field?, _ snapshot: ConfigurationSnapshot) {
+        let elements = listeners?.elements ?? []
+        guard elements.count == snapshot.listeners.count,
+            !snapshot.access.clients.contains(.unixClients)
+        else { return }
+        for (element, listener) in zip(elements, snapshot.listeners)
+        where listener.hasUnixSocket && listener.proxyProtocol == nil {
+            element.key("address")?.warn(
+                "refuses everyone: access.clients does not name unix, for the clients of Unix "
+                    + "sockets")
+        }
     }
 }

@@ -16,9 +16,15 @@ package struct PassedSocket: Sendable, Equatable {
         self.socket = socket
     }
 
-    /// The address that it listens on, or `nil` if it is of no use to a listener.
+    /// The address that it listens on; `nil` for a Unix socket, and if it is of no use to a
+    /// listener.
     package var endpoint: Endpoint? {
         if case .listening(let endpoint, _) = socket { endpoint } else { nil }
+    }
+
+    /// The path of the Unix socket; `nil` if it is none.
+    package var unixPath: String? {
+        if case .listeningOnUnix(let path) = socket { path } else { nil }
     }
 }
 
@@ -37,7 +43,8 @@ extension SnapshotReader {
     /// The expected value of an address.
     static let addressExpected = """
         an address and a port, such as 127.0.0.1:8080 or [::1]:8080 (port 0 lets the system \
-        choose), or fd:NAME for a socket from the service manager
+        choose), unix: and the path of a Unix socket, or fd:NAME for a socket from the service \
+        manager
         """
 
     /// Where something listens.
@@ -49,21 +56,12 @@ extension SnapshotReader {
         var endpoint: Endpoint {
             switch self {
             case .own(let endpoint): endpoint
-            case .passed(let passed):
-                passed.endpoints.first ?? Endpoint(address: .v4(0), port: 0)
+            case .passed(let passed): passed.endpoints.first ?? .unnamed
             }
         }
 
         /// The sockets, or `nil` if there are none yet.
         var passed: PassedAddress? { if case .passed(let passed) = self { passed } else { nil } }
-
-        /// All addresses, as far as they are known.
-        var endpoints: [Endpoint] {
-            switch self {
-            case .own(let endpoint): [endpoint]
-            case .passed(let passed): passed.endpoints
-            }
-        }
     }
 
     /// An address to listen on; `localhost` is 127.0.0.1.
@@ -103,23 +101,20 @@ extension SnapshotReader {
             return nil
         }
         var endpoints: [Endpoint] = []
+        var paths: [String] = []
         for one in named {
             switch one.socket {
             case .listening(let endpoint, _):
                 if !endpoints.contains(endpoint) { endpoints.append(endpoint) }
-            case .listeningOnUnix:
-                field.fail(
-                    "the socket named \(quoted(name)) listens on a Unix-domain address",
-                    expected: "a TCP socket: clients are known by their IP addresses")
-                return nil
+            case .listeningOnUnix(let path): if !paths.contains(path) { paths.append(path) }
             case .unusable(let problem):
                 field.fail(
                     "descriptor \(one.descriptor), named \(quoted(name)), \(problem)",
-                    expected: "a listening TCP socket (ListenStream= of a socket unit)")
+                    expected: "a listening TCP or Unix socket (ListenStream= of a socket unit)")
                 return nil
             }
         }
-        return PassedAddress(name: name, endpoints: endpoints)
+        return PassedAddress(name: name, endpoints: endpoints, unixPaths: paths)
     }
 
     private static func isSocketName(_ name: String) -> Bool {

@@ -18,20 +18,7 @@ struct WrittenAuthorization: Equatable {
     private static func sources(
         _ secret: String, _ place: WritableKeyPath<Self, SecretSource?>
     ) -> [ConfigurationKey<Self>] {
-        [
-            ConfigurationKey(
-                secret + "File", place, byDefault: "none",
-                reading: { $1.filePath().map { .file($0) } },
-                text: {
-                    if case .file(let path) = $0 { YAMLText.quoted(path) } else { nil }
-                }),
-            ConfigurationKey(
-                secret + "Variable", place, byDefault: "none",
-                reading: { $1.variableName().map { .variable($0) } },
-                text: {
-                    if case .variable(let name) = $0 { YAMLText.quoted(name) } else { nil }
-                }),
-        ]
+        SecretSource.keys(of: secret, place)
     }
 
     private static var basic: KeyTable<Self> {
@@ -61,6 +48,28 @@ struct WrittenAuthorization: Equatable {
     private static func isUser(_ text: String) -> Bool {
         text.utf8.count <= 256
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }
+    }
+}
+
+extension SecretSource {
+    /// The keys that name the source of a secret: `passwordFile` and `passwordVariable`.
+    static func keys<Values>(
+        of secret: String, _ place: WritableKeyPath<Values, SecretSource?>
+    ) -> [ConfigurationKey<Values>] {
+        [
+            ConfigurationKey(
+                secret + "File", place, byDefault: "none",
+                reading: { $1.filePath().map { .file($0) } },
+                text: {
+                    if case .file(let path) = $0 { YAMLText.quoted(path) } else { nil }
+                }),
+            ConfigurationKey(
+                secret + "Variable", place, byDefault: "none",
+                reading: { $1.variableName().map { .variable($0) } },
+                text: {
+                    if case .variable(let name) = $0 { YAMLText.quoted(name) } else { nil }
+                }),
+        ]
     }
 }
 
@@ -152,7 +161,7 @@ extension SnapshotReader {
 
 extension Field {
     /// The name of an environment variable.
-    fileprivate func variableName() -> String? {
+    func variableName() -> String? {
         parsed(expected: "the name of an environment variable: letters, digits and `_`") { text in
             let isName = text.utf8.allSatisfy { byte in
                 switch byte {
@@ -169,7 +178,9 @@ extension Field {
         }
     }
 
-    fileprivate func secret(
+    /// The content that a secret is the first line of; `nil` if it is not available, which is
+    /// reported.
+    func secret(
         from source: SecretSource, _ variables: EnvironmentVariables
     ) -> [UInt8]? {
         switch source {
@@ -200,7 +211,7 @@ extension RequestAuthorization.Scheme {
 
 extension SecretSource {
     /// The name of the source in errors.
-    fileprivate var name: String {
+    var name: String {
         switch self {
         case .file(let path): quoted(path: path)
         case .variable(let name): "the environment variable \(quoted(name))"

@@ -54,7 +54,7 @@ extension ResponseRules {
         return image.map { _ in "response.image" }
     }
 
-    private static func statusTexts(_ codes: [ClosedRange<UInt16>]) -> String {
+    static func statusTexts(_ codes: [ClosedRange<UInt16>]) -> String {
         YAMLText.list(
             codes.map { range in
                 range.count == 1
@@ -164,7 +164,7 @@ extension Field {
         return found
     }
 
-    fileprivate func statusCodes() -> [ClosedRange<UInt16>]? {
+    func statusCodes() -> [ClosedRange<UInt16>]? {
         distinct("status codes") { element in
             element.parsed(
                 expected: "a status from 200 to 599, or a range such as \"200-299\""

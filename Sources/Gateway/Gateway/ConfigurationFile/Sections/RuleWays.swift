@@ -26,14 +26,13 @@ struct RuleWays {
     /// - Parameter index: The entry; `nil` for hosts without one.
     init(_ snapshot: ConfigurationSnapshot, _ index: Int?) {
         let entry = index.map { snapshot.hosts.entries[$0] }
-        hasForward = snapshot.listeners.contains { $0.kind == .forward }
-        reverse = snapshot.listeners.compactMap { listener in
-            guard case .reverse(let origin) = listener.kind else { return nil }
-            let host = origin.host.utf8.span
-            let applying = snapshot.hostEntry(host: host, port: origin.port)
-            return applying == index ? origin : nil
+        hasForward = snapshot.listeners.contains(where: \.kind.takesRequests)
+        reverse = snapshot.listeners.flatMap(\.upstreamOrigins).filter { origin in
+            snapshot.hostEntry(host: origin.host.utf8.span, port: origin.port) == index
         }
-        let hasTunnels = hasForward && snapshot.access.connectPorts != .ports([])
+        let hasTunnels =
+            snapshot.listeners.contains(where: \.kind.isForward)
+            && snapshot.access.connectPorts != .ports([])
         intercepts = hasTunnels && snapshot.interceptsSomebody(entry: index)
         isTLSOnly = entry?.match.allSatisfy { $0.port == 443 } ?? false
         let isUpgraded = entry?.upgradesToHTTPS ?? false

@@ -9,6 +9,8 @@ enum SectionName: String, CaseIterable {
     case admin
     case authentication
     case access
+    case parents
+    case ways
     case hosts
     case pinsets
     case interception

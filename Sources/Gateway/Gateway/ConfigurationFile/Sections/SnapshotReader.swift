@@ -23,6 +23,8 @@ struct SnapshotReader {
             top?[.listeners], hasExplicitClients: hasClients, admin: admin,
             adminField: top?[.admin])
         let hosts = hosts(top?[.hosts], pinsets: pinsets, over: defaultTLS)
+        let parents = parents(top?[.parents])
+        let ways = read(top?[.ways], by: WaysConfiguration.table, over: WaysConfiguration()).values
         let interception = interception(top?[.interception], hosts, in: top?[.hosts])
         warnOfForeignLists(top?[.tls], defaultTLS)
         if let elements = top?[.hosts]?.elements, elements.count == hosts.count {
@@ -58,12 +60,17 @@ struct SnapshotReader {
             ).values,
             log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
         if let watch = top?[.watch]?.boolean() { snapshot.watch = watch }
+        (snapshot.parents, snapshot.ways) = (parents, ways)
+        checkWays(top, snapshot)
         warnOfBypasses(top?[.hosts], snapshot)
         checkRuleReach(top?[.hosts], snapshot)
         checkAccessRules(top?[.access], snapshot)
         checkAuthentication(top?[.authentication], top?[.listeners], snapshot)
+        warnOfUnservedSockets(top?[.listeners], snapshot)
+        warnOfClosedPorts(top?[.listeners], snapshot)
         warnOfNames(top, snapshot)
         warnOfIdleInterception(top?[.interception], snapshot)
+        checkUpstreams(top?[.listeners], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
         warnOfReportFolder(top?[.cache], snapshot)
         warnOfMemory(top?[.cache], top?[.limits], snapshot)

@@ -136,19 +136,32 @@ extension SnapshotReader {
                 remedy = "the entry that applies to this port does not name them"
             case .tunnel, nil: continue
             }
-            (elements[upstream.listener].key("upstream") ?? elements[upstream.listener])
-                .warn("all requests are refused: the host has pinsets, and \(remedy)")
+            let element = elements[upstream.listener]
+            guard let index = upstream.server else {
+                (element.key("upstream") ?? element)
+                    .warn("all requests are refused: the host has pinsets, and \(remedy)")
+                continue
+            }
+            let servers = element.key("upstreams")?.key("servers")?.elements ?? []
+            (servers.indices.contains(index) ? servers[index] : element)
+                .warn("it is never used: the host has pinsets, and \(remedy)")
         }
     }
 }
 
 extension ConfigurationSnapshot {
-    /// The index of each reverse listener, its upstream, and the host entry that applies to it.
-    fileprivate var reverseUpstreams: [(listener: Int, origin: UpstreamOrigin, entry: Int?)] {
-        listeners.enumerated().compactMap { index, listener in
-            guard case .reverse(let origin) = listener.kind else { return nil }
-            let entry = hostEntry(host: origin.host.utf8.span, port: origin.port)
-            return (index, origin, entry)
+    /// The index of each reverse listener, its upstream (with its index if it is one of several),
+    /// and the host entry that applies to it.
+    fileprivate var reverseUpstreams:
+        [(listener: Int, server: Int?, origin: UpstreamOrigin, entry: Int?)]
+    {
+        listeners.enumerated().flatMap { index, listener in
+            var isOneOfSeveral = false
+            if case .balanced = listener.kind { isOneOfSeveral = true }
+            return listener.upstreamOrigins.enumerated().map { server, origin in
+                let entry = hostEntry(host: origin.host.utf8.span, port: origin.port)
+                return (index, isOneOfSeveral ? server : nil, origin, entry)
+            }
         }
     }
 }

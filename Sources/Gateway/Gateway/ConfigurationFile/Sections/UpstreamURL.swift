@@ -32,3 +32,25 @@ extension UpstreamOrigin {
         self.init(scheme: scheme, host: host, port: pattern.port ?? scheme.defaultPort)
     }
 }
+
+extension SnapshotReader {
+    /// A server of a reverse listener: its URL, or its Unix socket, whose path may be relative to
+    /// the file's folder.
+    func upstreamOrigin(_ field: Field) -> UpstreamOrigin? {
+        let expected = UpstreamSet.Server.urlExpected
+        guard let text = field.text(expected: expected) else { return nil }
+        if text.hasPrefix(UnixSocketPath.scheme) {
+            return unixSocketPath(text, of: field).map { UpstreamOrigin(unixPath: $0) }
+        }
+        // As nginx writes it.
+        for scheme in ["http://", "https://"]
+        where text.hasPrefix(scheme + UnixSocketPath.scheme) {
+            field.fail(
+                "\(quoted(text)) is not valid: the socket's path follows unix: at once, and clear "
+                    + "text is spoken there",
+                expected: "unix: and a path, such as unix:/run/app.sock")
+            return nil
+        }
+        return field.parsed(expected: expected) { UpstreamOrigin(url: $0) }
+    }
+}

@@ -51,8 +51,8 @@ struct RuleWaysTests {
         host: String, path: String, client: String, expected: [String]
     ) throws {
         let policy = try testPolicy(Self.text)
-        let names = policy.ruleWays(
-            of: try request(path, from: client), to: BoundAuthority(host: host, port: 80))
+        let asked = try request(path, from: client)
+        let names = policy.ruleWays(of: asked, to: BoundAuthority(host: host, port: 80))
         #expect(names.map(\.text) == expected)
     }
 
@@ -60,10 +60,8 @@ struct RuleWaysTests {
         let policy = try testPolicy(Self.text)
         let authority = BoundAuthority(host: "a.test", port: 443)
         func names(_ client: String) throws -> [String] {
-            policy.ruleWays(
-                of: try request("", from: client, method: .connect, scope: .authority),
-                to: authority
-            ).map(\.text)
+            let asked = try request("", from: client, method: .connect, scope: .authority)
+            return policy.ruleWays(of: asked, to: authority).map(\.text)
         }
         #expect(try names("192.0.2.9") == ["direct"])
         #expect(try names("192.0.2.3") == [])
@@ -119,9 +117,9 @@ struct RuleWaysTests {
               other: { url: "socks5://192.0.2.2:1080" }
             access: { default: \(byDefault), rules: [\(rules)] }
             """)
+        let tunnel = try request("", method: .connect, scope: .authority)
         let names = policy.ruleWays(
-            ofIntercepted: try request("", method: .connect, scope: .authority),
-            to: BoundAuthority(host: "a.test", port: 443))
+            ofIntercepted: tunnel, to: BoundAuthority(host: "a.test", port: 443))
         #expect(names.map(\.text) == expected)
     }
 

@@ -339,10 +339,10 @@ package final class Origin {
             (entry.map { $0.keyFields(under: $0.cache) } ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
         options.nominatedFields = nominated.map { Array($0.utf8) }
             .filter { $0.count <= VaryKey.maximumNameBytes }
-        options.honoursCDNCacheControl = key.isFixed
+        if key.isFixed { options.route.targetedFields = [PolicyOptions.cdnCacheControl] }
         options.trustsLastModified = !(entry?.response.translates ?? false)
         if let forwarding = key.forwarding, forwarding.mode != .none {
-            options.gatewayFields = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
+            options.route.gatewayFields = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
         }
         let bypass = BypassFields(
             policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])

@@ -90,6 +90,9 @@ public struct CacheKeyStart: Sendable {
         self.hasher = hasher
     }
 
+    /// Whether keys depend on rules.
+    public var isByRules: Bool { limit == 0 }
+
     /// Writes the key of a path and query into `memory`.
     ///
     /// - Parameters:

@@ -14,7 +14,7 @@ struct CacheCommand: ParsableCommand {
             """,
         subcommands: [
             CacheList.self, CacheShow.self, CachePurge.self, CacheStats.self, CacheWarm.self,
-            CacheSQL.self,
+            CacheSQL.self, CacheExportCommand.self, CacheImportCommand.self,
         ])
 }
 

@@ -92,13 +92,13 @@ struct CachePurge: ParsableCommand {
     }
 
     private static func text(_ value: DocumentValue) -> String {
-        if let entries = value["entries"]?.count {
-            return "\(counted(entries)) would be purged\n"
+        let (memory, disk) = (value["memoryEntries"]?.count ?? 0, value["diskEntries"]?.count ?? 0)
+        if value["dryRun"] == .boolean(true) {
+            return "would purge \(counted(memory)) that are only in memory, and \(disk) on disk\n"
         }
         let rest =
             value["complete"] == .boolean(true) ? "" : "; what else is on disk is being removed"
-        return "purge \(value["id"]?.count ?? 0): \(counted(value["memoryEntries"]?.count ?? 0)) in "
-            + "memory, \(value["diskEntries"]?.count ?? 0) on disk\(rest)\n"
+        return "purge \(value["id"]?.count ?? 0): \(counted(memory)) in memory, \(disk) on disk\(rest)\n"
     }
 
     private static func counted(_ count: Int64) -> String {

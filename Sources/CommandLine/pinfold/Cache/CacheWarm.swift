@@ -2,6 +2,7 @@ import ArgumentParser
 import Clocks
 import Documents
 import Files
+import Gateway
 import HTTPCore
 
 /// `pinfold cache warm`: requests URLs through the gateway, so that it has them.

@@ -42,8 +42,9 @@ package struct PurgeOrder: Sendable, Equatable {
 /// What came of an order to purge.
 package enum PurgeOutcome: Sendable {
     case purged(PurgeResult)
-    /// Of a dry run: how many stored responses would go.
-    case counted(Int)
+    /// Of a dry run: how many stored responses would go that are only in memory, and that are on
+    /// disk.
+    case counted(memory: Int, disk: Int)
     /// Another process has the cache on disk: it has to be asked.
     case handedOver
     /// It could not be recorded where it survives a restart, or not be carried out, for this

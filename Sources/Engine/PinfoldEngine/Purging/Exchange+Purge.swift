@@ -101,7 +101,8 @@ extension Exchange {
         guard let purges = environment.shared.purges, store != nil else {
             // There is no cache: nothing is stored.
             let nothing = PurgeResult(id: 0, isComplete: true)
-            return sendPurged(order.isDryRun ? .counted(0) : .purged(nothing), order)
+            return sendPurged(
+                order.isDryRun ? .counted(memory: 0, disk: 0) : .purged(nothing), order)
         }
         guard register() else { throw .busy }
         let (token, mailbox) = (token, environment.mailbox)
@@ -136,9 +137,10 @@ extension Exchange {
             metadata["purge"] = "\(result.id)"
             metadata["memory_entries"] = "\(result.memoryEntries)"
             metadata["disk_entries"] = "\(result.diskEntries)"
-        case .counted(let count):
-            members.append("\"entries\":\(count)")
-            metadata["entries"] = "\(count)"
+        case .counted(let memory, let disk):
+            members += ["\"memoryEntries\":\(memory)", "\"diskEntries\":\(disk)"]
+            metadata["memory_entries"] = "\(memory)"
+            metadata["disk_entries"] = "\(disk)"
         case .handedOver, .failed: return
         }
         audit("purged", metadata)

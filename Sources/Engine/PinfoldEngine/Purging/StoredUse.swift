@@ -84,7 +84,11 @@ package struct AssumedRequest: Sendable {
                 case .balanced(let route): origins.origin(of: route, policy: policy)
                 case .admin, .proxied, .proof: nil
                 }
-            if let found, key.starts(with: found.keyStart.bytes) { return found }
+            guard let found, key.starts(with: found.keyStart.bytes) else { continue }
+            guard found.usesRules, let rules = policy.cacheRules(entryIndex: found.entryIndex)
+            else { return found }
+            let index = rules.index(of: bytes.extracting(head.path.indices))
+            return origins.ruled(found, route: index, of: rules)
         }
         return nil
     }
@@ -120,7 +124,9 @@ package struct AssumedRequest: Sendable {
         if origin.caching.bypassFields.occur(in: head.fields, of: bytes.span) {
             return StoredUse(.notUsed, ForwardReason.bypassField.text)
         }
-        guard response.policy == origin.fingerprint else {
+        // Under other rules of its route, it is read again by those in force.
+        let differing = response.policy ^ origin.fingerprint
+        guard differing & ~CacheRuleSet.changeable == 0 else {
             return StoredUse(.notUsed, ForwardReason.policy.text)
         }
         guard response.varyKey.isEmpty || response.varyKey.matches(head, in: bytes.span) else {

@@ -9,6 +9,7 @@ package final class CacheAdministration: Sendable {
     let store: CacheStore
     let purges: PurgeService
     let logger: Logger
+    let transfers = CacheTransfers()
     private let policyInForce = Locked<PolicySnapshot?>(nil)
 
     package init(store: CacheStore, purges: PurgeService, logger: Logger) {

@@ -1,3 +1,4 @@
+import CachePolicy
 import CacheStore
 import Clocks
 import HTTPCore
@@ -62,7 +63,9 @@ extension AdminResource {
             cursor = known
         }
         return .later { [limit, host, cursor] reply in
-            let isAccepted = cache.store.entries(after: cursor, limit: limit) { found, next in
+            let isAccepted = cache.store.entries(
+                after: cursor, limit: limit, policy: cache.policy?.cacheOptions ?? PolicyOptions()
+            ) { found, next in
                 let shown = host.map { host in
                     found.filter { info in
                         let url = StoredURL(key: info.key)
@@ -136,16 +139,17 @@ struct StoredEntry: Sendable {
             },
             .number("status", "The status.") { Int($0.info.status) },
             .optionalText("type", "The media type, without parameters.") {
-                $0.info.contentType.map { String(decoding: $0, as: UTF8.self) }
+                $0.info.contentType.map { value in
+                    let type = value.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 }
+                    return String(decoding: type, as: UTF8.self).lowercasedASCII
+                }
             },
             .optionalNumber("bytes", "Bytes of content; absent if that is not known.") {
                 $0.info.bytes.map { Int(clamping: $0) }
             },
             .number("hits", "How often it was used.") { Int(clamping: $0.info.hits) },
             .time("stored", "When it was stored or last confirmed.") { $0.info.stored * 1000 },
-            .optionalTime("expires", "Until when it is fresh.") {
-                $0.info.freshUntil.map { $0 * 1000 }
-            },
+            .time("expires", "Until when it is fresh.") { $0.info.freshUntil * 1000 },
             .optionalTime("lastUsed", "When it was last used.") {
                 $0.info.lastUsed.map { $0 * 1000 }
             },

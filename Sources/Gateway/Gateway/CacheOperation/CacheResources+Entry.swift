@@ -145,6 +145,7 @@ extension FreshnessSource {
         case .maxAge: "max-age"
         case .expires: "expires"
         case .heuristic: "heuristic"
+        case .rule: "rule"
         case .none: "none"
         }
     }
@@ -179,7 +180,7 @@ extension CacheAdministration {
         }
         let known = inMemory.map {
             FoundEntry(
-                key: key.bytes, response: $0, isInMemory: true, trust: store.trust(of: $0.policy))
+                key: key.bytes, response: $0, isInMemory: true, trust: store.description(ofPolicy: $0.policy))
         }
         let mayBeOnDisk = key.withView { view in
             if case .none = store.levelVariants(view, { _ in nil }) { false } else { true }
@@ -194,7 +195,7 @@ extension CacheAdministration {
                         all.append(
                             FoundEntry(
                                 key: key.bytes, response: response, isInMemory: false,
-                                trust: store.trust(of: response.policy)))
+                                trust: store.description(ofPolicy: response.policy)))
                     }
                 }
                 read(rest, all, completion)

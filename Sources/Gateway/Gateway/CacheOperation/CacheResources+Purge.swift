@@ -105,7 +105,7 @@ extension PurgeOutcome {
     var text: String {
         switch self {
         case .purged(let result): "purge \(result.id)"
-        case .counted(let count): "\(count) responses counted"
+        case .counted(let memory, let disk): "\(memory) in memory only and \(disk) on disk counted"
         case .handedOver: "refused: another process has the cache"
         case .failed(let cause): "failed: \(cause)"
         }
@@ -145,8 +145,6 @@ struct PurgeAnswer: Sendable {
     var isDryRun = false
     var memoryEntries = 0
     var diskEntries = 0
-    /// Of a dry run.
-    var entries: Int?
     var isComplete = true
 
     static let shape = ObjectShape<PurgeAnswer>(
@@ -155,15 +153,14 @@ struct PurgeAnswer: Sendable {
             .optionalNumber("id", "Its number; absent for a dry run.") { $0.id.map { Int($0) } },
             .flag("soft", "Whether it makes stale and does not remove.") { $0.isSoft },
             .flag("dryRun", "Whether it was only counted.") { $0.isDryRun },
-            .number("memoryEntries", "Responses removed from memory until now.") {
-                $0.memoryEntries
-            },
-            .number("diskEntries", "Responses removed from the disk until now.") {
-                $0.diskEntries
-            },
-            .optionalNumber("entries", "Responses that would go; only for a dry run.") {
-                $0.entries
-            },
+            .number(
+                "memoryEntries",
+                "Responses removed from memory until now; of a dry run, those only in memory."
+            ) { $0.memoryEntries },
+            .number(
+                "diskEntries",
+                "Responses removed from the disk until now; of a dry run, those on disk."
+            ) { $0.diskEntries },
             .flag("complete", "Whether nothing is left to be removed. Nobody gets it either way.") {
                 $0.isComplete
             },
@@ -177,7 +174,9 @@ struct PurgeAnswer: Sendable {
             answer.memoryEntries = result.memoryEntries
             answer.diskEntries = result.diskEntries
             answer.isComplete = result.isComplete
-        case .counted(let count): answer.entries = count
+        case .counted(let memory, let disk):
+            answer.memoryEntries = memory
+            answer.diskEntries = disk
         case .handedOver:
             return AdminError(
                 503, "draining", "Shutting down",

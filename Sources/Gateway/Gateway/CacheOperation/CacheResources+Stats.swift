@@ -23,7 +23,7 @@ extension AdminResource {
 /// How much is stored, and what purges have done since the start.
 struct CacheFigures: Sendable {
     var store: StoreStatistics
-    var purges: PurgeCounts
+    var purges: PurgeOrderCounts
 
     static let shape = ObjectShape<CacheFigures>(
         "How much is stored, and what purges have done since the start.",
@@ -47,7 +47,7 @@ struct CacheFigures: Sendable {
             .object("purges", purges) { $0.purges },
         ])
 
-    private static let purges = ObjectShape<PurgeCounts>(
+    private static let purges = ObjectShape<PurgeOrderCounts>(
         "Purges since the start, by what they named.",
         [
             .number("urls", "Of URLs.") { $0.urls },

@@ -98,7 +98,7 @@ struct PurgeCommand: Sendable, Equatable {
             }
         }
         for prefix in prefixes {
-            scopes += try Self.cached(prefix, policy).uris.map { .prefix($0) }
+            scopes += try Self.cached(prefix, isPrefix: true, policy).uris.map { .prefix($0) }
         }
         for host in hosts {
             do throws(PurgeHostError) {
@@ -119,10 +119,10 @@ struct PurgeCommand: Sendable, Equatable {
     }
 
     private static func cached(
-        _ url: String, _ policy: PolicySnapshot
+        _ url: String, isPrefix: Bool = false, _ policy: PolicySnapshot
     ) throws(PurgeCommandError) -> CachedURL {
         do throws(WireError) {
-            return try CachedURL(url, under: policy)
+            return try CachedURL(url, isPrefix: isPrefix, under: policy)
         } catch {
             throw PurgeCommandError(
                 detail: "\(url) is no URL; expected http://HOST/PATH or https://HOST/PATH")

@@ -3,7 +3,7 @@ import PinfoldMetrics
 extension ServiceMetrics {
     /// Purges of the cache.
     /// - Parameter counts: `nil` if there is no cache.
-    mutating func addPurges(_ counts: PurgeCounts?) {
+    mutating func addPurges(_ counts: PurgeOrderCounts?) {
         guard let counts else { return }
         func samples(_ label: StaticString, _ values: [(String, Int)]) -> [ServiceFamily.Sample] {
             values.map { ServiceFamily.Sample(LabelText(label, $0.0), $0.1) }

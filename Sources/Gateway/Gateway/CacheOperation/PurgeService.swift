@@ -24,7 +24,7 @@ package final class PurgeService: CachePurging {
         var waiting = FIFO<Order>()
         var places = PermitShares<IPNetwork>(permits: PurgeService.maximumWaiting)
         var isClosed = false
-        var counts = PurgeCounts()
+        var counts = PurgeOrderCounts()
     }
 
     private let state = Monitor(State())
@@ -60,7 +60,7 @@ package final class PurgeService: CachePurging {
     }
 
     /// What has been done since the start.
-    package var counts: PurgeCounts { state.withLock { $0.counts } }
+    package var counts: PurgeOrderCounts { state.withLock { $0.counts } }
 
     /// Refuses new orders, carries out those that wait, and ends the thread.
     package func close() {
@@ -94,8 +94,14 @@ package final class PurgeService: CachePurging {
     private func carryOut(
         _ order: PurgeOrder, _ completion: @escaping @Sendable (PurgeOutcome) -> Void
     ) {
-        if order.isDryRun { return count(order.scopes[...], 0, completion) }
         let purges = order.scopes.map { Purge($0, isSoft: order.isSoft) }
+        if order.isDryRun {
+            let isAccepted = store.count(purges) {
+                completion(.counted(memory: $0.memoryEntries, disk: $0.diskEntries))
+            }
+            if !isAccepted { completion(.failed("too much is being asked of the cache")) }
+            return
+        }
         var result = PurgeResult(id: 0)
         do throws(PurgeError) {
             let receipt = try store.purge(purges, now: Clock.wallMilliseconds() / 1000)
@@ -111,23 +117,10 @@ package final class PurgeService: CachePurging {
         }
         for mailbox in mailboxes { mailbox.post(.purged(notice)) }
     }
-
-    /// Counts what would be purged, one scope after the other.
-    private func count(
-        _ scopes: ArraySlice<Purge.Scope>, _ total: Int,
-        _ completion: @escaping @Sendable (PurgeOutcome) -> Void
-    ) {
-        guard let scope = scopes.first else { return completion(.counted(total)) }
-        let rest = scopes.dropFirst()
-        store.count(Purge(scope)) { [self] counted in
-            guard let counted else { return completion(.failed("too many counts are under way")) }
-            count(rest, total + counted, completion)
-        }
-    }
 }
 
 /// What purges have done since the start.
-package struct PurgeCounts: Sendable, Equatable {
+package struct PurgeOrderCounts: Sendable, Equatable {
     /// Purges in effect, by what they named.
     package var urls = 0
     package var prefixes = 0

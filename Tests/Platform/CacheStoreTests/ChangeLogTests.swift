@@ -141,7 +141,7 @@ struct ChangeLogTests {
         }
         var found: [String: [Int]] = [:]
         func take() {
-            guard case .keys(let keys) = reader.news() else {
+            guard case .keys(let keys, _) = reader.news() else {
                 Issue.record("records are lost")
                 return
             }

@@ -10,6 +10,7 @@ from support.gateway import Gateway, wire_from
 from support.interception import ask_inside
 from support.origin import reply
 from support.proxy_headers import behind, line, wire_after
+from support.upgrades import Succession
 from support.wait import until
 from support.wire import Response, Wire, request
 
@@ -349,3 +350,25 @@ def test_many_at_once_are_all_answered(running, there):
     for thread in threads:
         thread.join()
     assert len(results) == 400 and set(results) <= {200, 503} and results.count(200) > 0
+
+
+def test_a_process_that_has_handed_over_purges_urls_for_both(gateway, there):
+    """A pattern has to reach the successor: the connection ends, so that the next one does."""
+    one = Succession(gateway(LOCAL, start=False))
+    try:
+        running = one.gateway
+        url, other = there.url("/a"), there.url("/b")
+        stored(running, url, other)
+        wires = [running.wire() for _ in range(2)]
+        for wire in wires:
+            assert is_hit(wire.ask(request(url)))
+        one.upgrade()
+        refused = wires[0].ask(request(there.url("/*"), method="PURGE"))
+        assert refused.status == 503 and "purge-draining" in refused.get("proxy-status")
+        assert refused.get("connection").lower() == "close" and int(refused.get("retry-after")) > 0
+        assert wires[1].ask(request(url, method="PURGE")).status == 200
+        for wire in wires:
+            wire.close()
+        until(lambda: not is_hit(get(running, url)), "the successor has not got it either")
+    finally:
+        one.close()

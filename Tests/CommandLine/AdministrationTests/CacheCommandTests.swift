@@ -55,14 +55,18 @@ struct WarmTests {
 
     @Test func `a forward listener gets the whole URL, and a reverse one the path`() throws {
         #expect(try head("https://a.test/x?y#z").hasPrefix("GET https://a.test/x?y HTTP/1.1\r\n"))
-        #expect(try head("http://a.test").hasPrefix("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n"))
+        #expect(
+            try head("http://a.test")
+                .hasPrefix("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n"))
         #expect(try head("http://a.test?q").hasPrefix("GET http://a.test/?q HTTP/1.1\r\n"))
         #expect(
             try head("http://a.test:81/x", isForward: false)
                 .hasPrefix("GET /x HTTP/1.1\r\nHost: a.test:81\r\n"))
     }
 
-    @Test(arguments: ["a.test/x", "ftp://a.test/", "http:///x", "http://u@a.test/", "http://a.test/ä b"])
+    @Test(arguments: [
+        "a.test/x", "ftp://a.test/", "http:///x", "http://u@a.test/", "http://a.test/ä b",
+    ])
     func `what is no such URL is refused`(url: String) {
         #expect(throws: CommandError.self) { try head(url) }
     }
@@ -92,7 +96,9 @@ struct WarmTests {
         let text = CountProgress.text(
             "URLs", 42, of: 100, failed: 3, milliseconds: 4200, hasBar: true)
         #expect(
-            text == "[############                  ] 42 % 42 of 100 URLs, 10/s, 0:06 left, 3 failed")
+            text
+                == "[############                  ] 42 % 42 of 100 URLs, 10/s, 0:06 left, "
+                + "3 failed")
         #expect(
             CountProgress.text("URLs", 5, of: nil, failed: 0, milliseconds: 0, hasBar: false)
                 == "5 URLs, 0/s")
@@ -113,7 +119,9 @@ struct EntryDatabaseTests {
         try database.add(row("http://a.test/1", bytes: 10, hits: 2))
         try database.add(row("http://a.test/2", bytes: nil))
         var rows: [[String]] = []
-        try database.query(sql, seconds: seconds) { rows.append($0) } row: {
+        try database.query(sql, seconds: seconds) {
+            rows.append($0)
+        } row: {
             rows.append($0.map(\.text))
         }
         return rows
@@ -141,7 +149,8 @@ struct EntryDatabaseTests {
     }
 
     @Test func `a query that takes too long is ended`() {
-        let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+        let endless =
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
             + "SELECT count(*) FROM n"
         let error = #expect(throws: EntryQueryError.self) { try ask(endless, seconds: 0.01) }
         #expect(error == .timedOut(seconds: 0.01))
@@ -161,6 +170,14 @@ struct EntryDatabaseTests {
         }
         #expect(text(.table) == "a      b\n1      2\nx,\"y\"\n")
         #expect(text(.csv) == "a,b\r\n1,2\r\n\"x,\"\"y\"\"\",\r\n")
-        #expect(text(.json) == "[\n{\"a\":\"1\",\"b\":2},\n{\"a\":\"x,\\\"y\\\"\",\"b\":null}\n]\n")
+        #expect(
+            text(.json)
+                == #"""
+                [
+                {"a":"1","b":2},
+                {"a":"x,\"y\"","b":null}
+                ]
+
+                """#)
     }
 }

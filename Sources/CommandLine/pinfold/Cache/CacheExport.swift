@@ -222,7 +222,7 @@ private final class ArchiveInput {
 
     init(_ path: String) throws {
         self.path = path
-        descriptor = 
+        descriptor =
             path == "-" ? STDIN_FILENO : open_with_mode(path, O_RDONLY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw fail() }
     }

@@ -59,7 +59,7 @@ struct CacheList: ParsableCommand {
         var kept: [(row: EntryRow, value: DocumentValue)] = []
         var count: Int64 = 0
         var bytes: Int64 = 0
-        try pages.forEach { value in
+        try pages.visit { value in
             let row = EntryRow(value)
             if let trust, !(row.trust ?? "").contains(trust) { return }
             count += 1

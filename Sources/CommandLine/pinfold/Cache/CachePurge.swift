@@ -98,7 +98,8 @@ struct CachePurge: ParsableCommand {
         }
         let rest =
             value["complete"] == .boolean(true) ? "" : "; what else is on disk is being removed"
-        return "purge \(value["id"]?.count ?? 0): \(counted(memory)) in memory, \(disk) on disk\(rest)\n"
+        return "purge \(value["id"]?.count ?? 0): \(counted(memory)) in memory, \(disk) on disk"
+            + rest + "\n"
     }
 
     private static func counted(_ count: Int64) -> String {

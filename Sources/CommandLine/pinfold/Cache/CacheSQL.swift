@@ -46,7 +46,7 @@ struct CacheSQL: ParsableCommand {
         do {
             let database = try EntryDatabase()
             let progress = CountProgress("responses copied", isOn: !silent)
-            try pages.forEach { value in
+            try pages.visit { value in
                 try database.add(EntryRow(value))
                 progress.add()
             }
@@ -118,10 +118,10 @@ struct RowOutput {
 
     /// A line of RFC 4180.
     private static func line(_ values: [String]) -> String {
-        values.map { value in
-            value.contains { "\",\r\n".contains($0) }
-                ? "\"" + value.split(separator: "\"", omittingEmptySubsequences: false)
-                    .joined(separator: "\"\"") + "\"" : value
+        values.map { value -> String in
+            guard value.contains(where: { "\",\r\n".contains($0) }) else { return value }
+            let parts = value.split(separator: "\"", omittingEmptySubsequences: false)
+            return "\"" + parts.joined(separator: "\"\"") + "\""
         }.joined(separator: ",") + "\r\n"
     }
 }

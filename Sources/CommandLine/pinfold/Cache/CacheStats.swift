@@ -32,7 +32,7 @@ struct CacheStats: ParsableCommand {
             return writeToStandardOutput(json ? "\(value)\n" : Self.text(value))
         }
         var sums: [String: Sum] = [:]
-        try EntryPages(gateway: gateway).forEach { value in
+        try EntryPages(gateway: gateway).visit { value in
             let row = EntryRow(value)
             sums[row.host, default: Sum()].entries += 1
             sums[row.host, default: Sum()].bytes += row.bytes ?? 0

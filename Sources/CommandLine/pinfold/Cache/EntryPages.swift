@@ -10,7 +10,7 @@ struct EntryPages {
     var limit = 1000
 
     /// Calls `body` with each entry. Exits with 2 if the gateway does not answer.
-    func forEach(_ body: (DocumentValue) throws -> Void) throws {
+    func visit(_ body: (DocumentValue) throws -> Void) throws {
         var cursor: String?
         repeat {
             var path = "/api/v1/cache/entries?limit=\(limit)"

@@ -24,8 +24,8 @@ struct WarmResult: Sendable, Equatable {
             failures["status \(response.status)", default: 0] += 1
             return
         }
-        let parts = (response.cacheStatus ?? "").split(separator: ",").last?.split(separator: ";")
-            .map { $0.drop { $0 == " " } } ?? []
+        let member = (response.cacheStatus ?? "").split(separator: ",").last ?? ""
+        let parts = member.split(separator: ";").map { $0.drop { $0 == " " } }
         if parts.contains("stored") {
             stored += 1
         } else if parts.contains("hit") || parts.contains("collapsed") {

@@ -79,7 +79,8 @@ package struct CachedURL: Sendable, Equatable {
             scheme: scheme, host: Array(host.utf8).span, port: port, path: path.span,
             into: memory)
         guard let view else { return }
-        let rules = isPrefix
+        let rules =
+            isPrefix
             ? nil : policy.cacheRules(entryIndex: policy.entry(host: host, port: port))
         let uri = rules?.keyed(CacheKey(view)).bytes ?? [UInt8](view.bytes)
         if !uris.contains(uri) { uris.append(uri) }

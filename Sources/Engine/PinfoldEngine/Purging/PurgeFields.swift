@@ -86,7 +86,9 @@ struct PurgeFields: Equatable {
         return members
     }
 
-    private static func flag(_ value: Span<UInt8>, _ field: String) throws(PurgeRequestError) -> Bool {
+    private static func flag(_ value: Span<UInt8>, _ field: String) throws(PurgeRequestError)
+        -> Bool
+    {
         if value.equals("1") || value.equals("?1") || value.equals(lowercase: "true") {
             return true
         }

@@ -180,7 +180,8 @@ extension CacheAdministration {
         }
         let known = inMemory.map {
             FoundEntry(
-                key: key.bytes, response: $0, isInMemory: true, trust: store.description(ofPolicy: $0.policy))
+                key: key.bytes, response: $0, isInMemory: true,
+                trust: store.description(ofPolicy: $0.policy))
         }
         let mayBeOnDisk = key.withView { view in
             if case .none = store.levelVariants(view, { _ in nil }) { false } else { true }

@@ -86,7 +86,10 @@ final class CacheTransfers: Sendable {
     private static func end<Work>(
         _ name: String, _ isLast: Bool, _ all: inout [String: Transfer<Work>]
     ) {
-        if isLast { return all[name] = nil }
+        guard !isLast else {
+            all[name] = nil
+            return
+        }
         all[name]?.piece += 1
         all[name]?.isBusy = false
         all[name]?.used = Clock.monotonicMilliseconds()

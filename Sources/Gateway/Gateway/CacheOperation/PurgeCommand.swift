@@ -94,7 +94,8 @@ struct PurgeCommand: Sendable, Equatable {
             for url in urls { keys += try Self.cached(url, policy).keys(under: policy) }
             // Each has many keys: those of all kinds of routes.
             for start in stride(from: 0, to: keys.count, by: Purge.maximumKeys) {
-                scopes.append(.keys(Array(keys[start..<min(start + Purge.maximumKeys, keys.count)])))
+                let end = min(start + Purge.maximumKeys, keys.count)
+                scopes.append(.keys(Array(keys[start..<end])))
             }
         }
         for prefix in prefixes {

@@ -14,11 +14,12 @@ package struct AdminAPI: Sendable {
 
     /// The API of a gateway.
     package init(source: AdminSource, version: String) {
-        let described = [
-            AdminResource.status(source.status),
-            AdminResource.reload(source.reload),
-            AdminResource.upgrade(source.upgrade),
-        ] + AdminResource.ofCache(source.cache)
+        let described =
+            [
+                AdminResource.status(source.status),
+                AdminResource.reload(source.reload),
+                AdminResource.upgrade(source.upgrade),
+            ] + AdminResource.ofCache(source.cache)
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]
     }

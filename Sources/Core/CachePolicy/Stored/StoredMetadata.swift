@@ -85,6 +85,8 @@ public enum FreshnessSource: UInt8, Sendable, CaseIterable {
     case expires
     /// A percentage of the time since Last-Modified (§4.2.2).
     case heuristic
+    /// A rule of the route.
+    case rule
     /// No source: the lifetime is 0.
     case none
 }
@@ -98,7 +100,7 @@ public struct StoredMetadata: Sendable, Equatable {
     /// When the response was requested and received.
     public let times: StoredTimes
     /// The first second at which the response is stale.
-    public let freshUntil: Int64
+    public internal(set) var freshUntil: Int64
     /// The freshness lifetime in seconds.
     public let lifetime: Int64
     /// Value of Date.
@@ -137,6 +139,13 @@ public struct StoredMetadata: Sendable, Equatable {
         var parts = self
         parts.flags.insert(.parts)
         return parts
+    }
+
+    /// The same for a response that was made stale at a second, unless it was stale already.
+    public func stale(since time: Int64) -> StoredMetadata {
+        var stale = self
+        stale.freshUntil = min(freshUntil, time)
+        return stale
     }
 
     /// Whether the origin can be asked to validate it.

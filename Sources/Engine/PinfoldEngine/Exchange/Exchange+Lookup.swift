@@ -9,11 +9,15 @@ extension Exchange {
     /// `origin` is the exchange's own, passed by its owner.
     func lookUp(at origin: Origin) {
         if let reason = CacheDecision.reasonAgainstLookup(of: request) {
+            let origin = chooseRules(at: origin)
             if case .query = request.method { return gatherForKey(at: origin) }
-            if !request.isSafe { makeKey(origin) }
+            if !request.isSafe {
+                if case .other = request.method, answersPurge(at: origin) { return }
+                makeKey(origin)
+            }
             return missed(reason)
         }
-        guard origin.cacheStores, store != nil else { return missed(.bypass) }
+        guard origin.usesCachePlainly, store != nil else { return lookUpByRules(at: origin) }
         if bypassesCache(origin) { return missed(.bypassField) }
         guard let view = writeKey(origin) else { return missed(.keyTooLong) }
         // Neither the store nor its result is bound to a name: that would count references for each
@@ -52,6 +56,8 @@ extension Exchange {
             load(view, variants, from: store)
         } else if responses.isEmpty {
             missed(onDisk == .others ? .varyMiss : .uriMiss)
+        } else if let origin, let response = reread(responses, at: origin) {
+            found(response, view, origin)
         } else {
             missed(reason(of: responses))
         }
@@ -88,9 +94,9 @@ extension Exchange {
         guard goesOn(after: .loaded) else { return }
         switch result {
         case .found(let responses):
-            guard let origin, let response = select(from: responses, origin) else {
-                return missed(reason(of: responses))
-            }
+            guard let origin,
+                let response = select(from: responses, origin) ?? reread(responses, at: origin)
+            else { return missed(reason(of: responses)) }
             environment.metrics.add(.cacheDiskHits)
             caching.key?.withView { answer(from: response, $0, origin) }
         case .nothing: missed(.uriMiss)
@@ -109,6 +115,7 @@ extension Exchange {
     func writeKey(_ origin: Origin) -> CacheKeyView? {
         let path = requestHead.octets.extracting(request.path.indices)
         return origin.keyStart.key(path: path, into: environment.keyMemory)
+            ?? writeKeyByRules(origin)
     }
 
     func makeKey(_ origin: Origin) {

@@ -185,6 +185,10 @@ extension StaleUse {
             CacheReasonEntry(token, "`stale-if-error` allows it, because the server failed", "")
         case .unreachable:
             CacheReasonEntry(token, "the server cannot be reached", "")
+        case .offline:
+            CacheReasonEntry(
+                token, "the entry of `hosts` says `offline: true`, so that its server is not asked",
+                "")
         }
     }
 }

@@ -28,6 +28,8 @@ public struct PolicyOptions: Sendable, Equatable {
     /// (If-Range) are then answered with the whole content, and If-Modified-Since is ignored, as it
     /// is where no modification date is known (RFC 9110 §13.1.3).
     public var trustsLastModified = true
+    /// The media types whose content is compressed for clients that accept that; `nil` for none.
+    public var compressedTypes: CompressedTypes?
     /// The maximum size of a stored body, in bytes; bodies known to be longer are not stored.
     public var maximumObjectBytes: UInt64 = 256 << 20
     /// The maximum number of field names that a stored response's Vary may nominate.

@@ -68,6 +68,23 @@ extension VaryKey {
         return false
     }
 
+    /// The key without a nominated field, in lower case: what matches it matches this key but for
+    /// the value of that field. `nil` if the field is not nominated.
+    public func ignoring(_ field: StaticString) -> VaryKey? {
+        var position = 1
+        while position < bytes.count {
+            let nameEnd = position + 1 + Int(bytes[position])
+            var end = nameEnd + 1
+            if bytes[nameEnd] == 1 { end += 2 + (Int(bytes[end]) << 8 | Int(bytes[end + 1])) }
+            if bytes.span.extracting(position + 1..<nameEnd).equals(field) {
+                guard bytes.count > 1 + end - position else { return VaryKey.none }
+                return VaryKey(unchecked: Array(bytes[..<position] + bytes[end...]))
+            }
+            position = end
+        }
+        return nil
+    }
+
     /// Appends the presence, length and value of a request field to a key that ends with its name.
     static func append(
         valueOf name: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>,

@@ -45,15 +45,21 @@ extension Exchange {
     ) {
         guard let store else { return missed(.bypass) }
         caching.identify(by: CacheKey(view))
+        var dependsOnCoding = false
         let onDisk = store.levelVariants(view) { names in
-            withRequestHead { VaryKey(names: names, for: request, in: $0) }.map(variant)
+            if names.span.occurrences(of: "accept-encoding") > 0 { dependsOnCoding = true }
+            return withRequestHead { VaryKey(names: names, for: request, in: $0) }.map(variant)
         }
         if case .candidates(let variants) = onDisk, register() {
             load(view, variants, from: store)
-        } else if responses.isEmpty {
-            missed(onDisk == .others ? .varyMiss : .uriMiss)
-        } else {
+        } else if !responses.isEmpty {
+            guard !answersDecoded(from: responses, counting: .cacheMemoryHits) else { return }
             missed(reason(of: responses))
+        } else if onDisk == .others, dependsOnCoding, mayTakeDecoded, register() {
+            // One of the others may differ in its coding alone.
+            load(view, nil, from: store)
+        } else {
+            missed(onDisk == .others ? .varyMiss : .uriMiss)
         }
     }
 
@@ -68,7 +74,8 @@ extension Exchange {
         responses.contains { $0.policy == origin?.fingerprint } ? .varyMiss : .policy
     }
 
-    private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
+    /// - Parameter variants: `nil` for all.
+    private func load(_ key: CacheKeyView, _ variants: [VaryKey]?, from store: CacheStore) {
         guard goesOn(after: .decided(.load)) else { return }
         let (token, mailbox) = (token, environment.mailbox)
         let options = cacheOptions
@@ -89,6 +96,7 @@ extension Exchange {
         switch result {
         case .found(let responses):
             guard let origin, let response = select(from: responses, origin) else {
+                guard !answersDecoded(from: responses, counting: .cacheDiskHits) else { return }
                 return missed(reason(of: responses))
             }
             environment.metrics.add(.cacheDiskHits)
@@ -118,6 +126,11 @@ extension Exchange {
 
     // MARK: The decision
 
+    /// Whether the stored response was obtained under the policy of this request.
+    func isUsable(_ response: CachedResponse, _ origin: Origin) -> Bool {
+        response.policy == origin.fingerprint
+    }
+
     /// Whether the stored response can be used for this request at all: same policy, same variant.
     @inline(__always)
     func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
@@ -146,8 +159,8 @@ extension Exchange {
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {
         case .hit(let hit):
-            if response.metadata.flags.contains(.parts) {
-                return answerFromParts(response, hit, view, origin)
+            if !response.metadata.flags.isDisjoint(with: .hasOtherForms) {
+                return answerFromForms(response, hit, view, origin)
             }
             report.used(cache: hit.stale == nil ? .hit : .hitStale)
             if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
@@ -175,9 +188,12 @@ extension Exchange {
     /// Serves the response that it has waited for.
     func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
         report.used(cache: .collapsed)
-        let forwarded = CacheStatus.Forwarded(
-            reason: caching.forwardReason ?? .uriMiss, isCollapsed: true)
-        serve(response, hit, as: nil, cacheStatus: .forwarded(forwarded))
+        serve(response, hit, as: nil, cacheStatus: statusOfCollapsed)
+    }
+
+    /// The Cache-Status of a response that was waited for.
+    var statusOfCollapsed: CacheStatus {
+        .forwarded(.init(reason: caching.forwardReason ?? .uriMiss, isCollapsed: true))
     }
 
     /// No stored response can be used.
@@ -188,7 +204,7 @@ extension Exchange {
         case .gatewayTimeout: reply(with: .gateway(.onlyIfCached), closing: false)
         case .hit, .validate, .forward:
             switch reason {
-            case .uriMiss, .varyMiss, .policy: report.used(cache: .miss)
+            case .uriMiss, .varyMiss, .policy, .coding: report.used(cache: .miss)
             default: report.used(cache: .bypass)
             }
             forwardOrWait()

@@ -338,7 +338,7 @@ package final class Origin {
         cacheStores = policy.configuration.cacheStores(entry: entryIndex)
         var options = policy.cacheOptions
         let nominated =
-            (entry?.keyFields ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
+            (entry.map { $0.keyFields(under: $0.cache) } ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
         options.nominatedFields = nominated.map { Array($0.utf8) }
             .filter { $0.count <= VaryKey.maximumNameBytes }
         options.honoursCDNCacheControl = key.isFixed

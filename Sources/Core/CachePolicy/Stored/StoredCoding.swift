@@ -23,9 +23,9 @@ public struct CompressedTypes: Sendable, Equatable {
         let essence = value.extracting(range)
         return types.contains { type in
             if type.isEmpty { return true }
-            guard type.last == UInt8(ascii: "/") else { return essence.equals(lowercase: type.span) }
-            guard essence.count > type.count else { return false }
-            return essence.extracting(0..<type.count).equals(lowercase: type.span)
+            let isRange = type.last == UInt8(ascii: "/") && essence.count > type.count
+            let compared = isRange ? essence.extracting(0..<type.count) : essence
+            return compared.equals(lowercase: type.span)
         }
     }
 }

@@ -54,8 +54,8 @@ extension Exchange {
         return true
     }
 
-    /// Whether stored responses are sent in other forms: rules about content decide about its coding,
-    /// too.
+    /// Whether stored responses are sent in other forms: rules about content decide about its
+    /// coding, too.
     var sendsOtherForms: Bool {
         (request.method == .get || request.method == .head) && (origin?.passesUnchanged ?? false)
     }

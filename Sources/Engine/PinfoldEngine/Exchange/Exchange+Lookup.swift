@@ -10,7 +10,10 @@ extension Exchange {
     func lookUp(at origin: Origin) {
         if let reason = CacheDecision.reasonAgainstLookup(of: request) {
             if case .query = request.method { return gatherForKey(at: origin) }
-            if !request.isSafe { makeKey(origin) }
+            if !request.isSafe {
+                if request.fields.contains(.ifMatch) { restoreEntityTags(for: origin) }
+                makeKey(origin)
+            }
             return missed(reason)
         }
         guard origin.cacheStores, store != nil else { return missed(.bypass) }

@@ -115,8 +115,8 @@ final class StoredForm {
     }
 
     /// The head of the chosen form.
-    /// - Parameter count: bytes of the content; `nil` if that is not known, because only a condition
-    ///   is to be evaluated.
+    /// - Parameter count: bytes of the content; `nil` if that is not known, because only a
+    ///   condition is to be evaluated.
     func head(_ options: PolicyOptions, count: Int?) -> FormHead? {
         guard let rendition = form.rendition, let coding = form.coding else { return nil }
         func make() -> FormHead? {

@@ -341,6 +341,8 @@ package final class Origin {
             (entry.map { $0.keyFields(under: $0.cache) } ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
         options.nominatedFields = nominated.map { Array($0.utf8) }
             .filter { $0.count <= VaryKey.maximumNameBytes }
+        options.compressedTypes = CompressedTypes(
+            (entry?.cache.compress ?? []).map(\.description))
         options.honoursCDNCacheControl = key.isFixed
         options.trustsLastModified = !(entry?.response.translates ?? false)
         if let forwarding = key.forwarding, forwarding.mode != .none {

@@ -311,9 +311,10 @@ extension Exchange {
     }
 
     private func hitForm(of head: FormHead) -> HitForm {
+        let bytes = head.bytes
         let form = withRequestHead {
             HitForm(
-                of: head.metadata, storedHead: head.bytes.span, for: request, in: $0,
+                of: head.metadata, storedHead: bytes.span, for: request, in: $0,
                 options: cacheOptions)
         }
         // All of it is sent in place of several ranges.

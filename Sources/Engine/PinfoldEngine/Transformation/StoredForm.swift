@@ -1,6 +1,7 @@
 import CachePolicy
 import CacheStore
 import ContentCoding
+import Documents
 import HTTPCore
 import Transformation
 
@@ -18,7 +19,6 @@ final class StoredForm {
     private(set) var form = ContentForm.stored
     /// The codings in which the content is stored.
     private(set) var codings: [ContentCoding] = []
-    private(set) var mediaType: String?
     /// The most bytes that are decoded, or compressed.
     let maximumBytes: Int
     /// The content read so far, if it has to be read.
@@ -76,17 +76,19 @@ final class StoredForm {
     }
 
     private var codingsOfHead: [ContentCoding]? {
-        MessageFacts.codings(of: response.fields, in: head.span)
+        let head = head
+        return MessageFacts.codings(of: response.fields, in: head.span)
     }
 
     /// Whether the content is meant to be a compressed file.
     /// - Parameter path: of the request.
     func isCompressedFile(_ path: [UInt8]) -> Bool {
+        let head = head
         switch MessageFacts.mediaType(of: response.fields, in: head.span) {
-        case .known(let type): CompressedFile.isMeant(type: type, path: path)
-        case .absent: CompressedFile.isMeant(type: nil, path: path)
+        case .known(let type): return CompressedFile.isMeant(type: type, path: path)
+        case .absent: return CompressedFile.isMeant(type: nil, path: path)
         // Its readers do not agree on what it is.
-        case .malformed: true
+        case .malformed: return true
         }
     }
 
@@ -137,6 +139,7 @@ final class StoredForm {
     private func head(
         _ change: ResponseHeadChange, _ options: PolicyOptions, count: UInt64?
     ) -> FormHead? {
+        let head = head
         let bytes = Array(change.head(of: response, in: head.span).dropLast(2))
         let times = (fresh?.metadata ?? stored.metadata).times
         let metadata = StoredMetadata(

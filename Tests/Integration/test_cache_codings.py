@@ -376,8 +376,9 @@ def test_each_client_gets_what_it_prefers(gateway, origin):
     (TEXT, [HTML, "Cache-Control: no-transform"]),
     (TEXT, [HTML, "Cache-Control: public", "Set-Cookie: a=b"]),
     (TEXT, [HTML, "Vary: Cookie"]),
+    (TEXT, [HTML, "Vary: X-Tenant"]),
     (bytes(9 << 20), [HTML]),
-], ids=["type", "no type", "short", "no-transform", "cookie", "by cookie", "large"])
+], ids=["type", "no type", "short", "no-transform", "cookie", "by cookie", "by tenant", "large"])
 def test_what_is_not_to_be_compressed_is_not(gateway, origin, body, fields):
     table = Table(gateway, origin, "", *fields, cache=TYPES, body=body)
     for _ in range(3):

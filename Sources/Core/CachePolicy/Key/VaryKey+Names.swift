@@ -68,6 +68,25 @@ extension VaryKey {
         return false
     }
 
+    /// Whether what it selects is the same for everyone: it nominates only fields that say how
+    /// content is wanted, or of which site, and none that might tell who asks.
+    public var isForEveryone: Bool {
+        var position = 0
+        let names = names
+        while position < names.count {
+            let end = position + 1 + Int(names[position])
+            guard Self.impersonal.contains(names[(position + 1)..<end]) else { return false }
+            position = end
+        }
+        return true
+    }
+
+    private static let impersonal = Set(
+        [
+            "accept", "accept-encoding", "accept-language", "user-agent", "host", "origin",
+            "x-forwarded-host", "x-forwarded-proto",
+        ].map { ArraySlice($0.utf8) })
+
     /// The key without a nominated field, in lower case: what matches it matches this key but for
     /// the value of that field. `nil` if the field is not nominated.
     public func ignoring(_ field: StaticString) -> VaryKey? {

@@ -120,9 +120,7 @@ extension Exchange {
         }
         // What is not the same for everyone may contain secrets, which the length of what is
         // compressed together with them may give away (BREACH).
-        guard stored.hasContentInMemory, form.isWorthCompressing,
-            !stored.varyKey.hasValue(of: "cookie"),
-            !stored.varyKey.hasValue(of: "authorization")
+        guard stored.hasContentInMemory, form.isWorthCompressing, stored.varyKey.isForEveryone
         else { return serveAsStored(form) }
         if isKnown(form) { return }
         guard let rendition = form.form.rendition else { return serveAsStored(form) }
@@ -337,6 +335,7 @@ extension Exchange {
         let range = hit.content(of: UInt64(body?.count ?? 0))
         send(head, hit, range, of: form, to: client)
         if let body {
+            metrics.add(form.form == .decoded ? .cacheDecodedHits : .cacheCompressedHits)
             remarks.changed(
                 response: .init(
                     steps: [form.form.step], bytesIn: Int(clamping: form.stored.contentCount),

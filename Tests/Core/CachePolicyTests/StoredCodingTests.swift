@@ -7,7 +7,7 @@ import Testing
 struct StoredCodingTests {
     private func flags(_ fields: [String], status: Int, compressing types: [String]) -> StoredFlags {
         var options = PolicyOptions()
-        options.compressedTypes = CompressedTypes(types)
+        options.route.compressedTypes = CompressedTypes(types)
         return Stored(fields, status: status, options: options).metadata.flags
             .intersection(.dependsOnCoding)
     }
@@ -53,8 +53,8 @@ struct StoredCodingTests {
 
     @Test func `a directive that a targeted field replaces still forbids a change`() {
         var options = PolicyOptions()
-        options.honoursCDNCacheControl = true
-        options.compressedTypes = CompressedTypes(["*/*"])
+        options.route.targetedFields = [PolicyOptions.cdnCacheControl]
+        options.route.compressedTypes = CompressedTypes(["*/*"])
         for forbidding in ["Cache-Control: no-transform", "Cache-Control: private"] {
             let fields = ["Content-Type: text/html", "CDN-Cache-Control: max-age=9", forbidding]
             let flags = Stored(fields, options: options).metadata.flags

@@ -281,7 +281,7 @@ extension ClientError.Reason {
         case .descriptorsExhausted, .headBuffersFull, .connectionsFull, .clientExchangeLimit:
             self = .outOfResources
         case .storedBodyUnreadable: self = .badResponse
-        case .onlyIfCached: self = .notCached
+        case .onlyIfCached, .offline: self = .notCached
         case .mustRevalidate: self = .cannotConnect
         case .superseded: self = .sessionInvalidated
         case .tunnelPolicyChanged: self = .invalidRequest

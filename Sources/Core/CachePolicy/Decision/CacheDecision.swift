@@ -59,6 +59,8 @@ public enum StaleUse: UInt8, Sendable, CaseIterable {
     case staleIfError
     /// The origin cannot be reached and the configuration allows it (RFC 9111 §4.2.4).
     case unreachable
+    /// The route is offline: the origin is not asked.
+    case offline
 
     /// The word in Cache-Status' `detail`.
     public var token: StaticString {
@@ -67,6 +69,7 @@ public enum StaleUse: UInt8, Sendable, CaseIterable {
         case .whileRevalidating: "stale-while-revalidate"
         case .staleIfError: "stale-if-error"
         case .unreachable: "unreachable"
+        case .offline: "offline"
         }
     }
 }

@@ -30,13 +30,20 @@ extension VaryKey {
         var key: [UInt8] = [Self.version]
         key.reserveCapacity(64)
         var position = 0
+        var meanings: FieldMeanings = []
         while position < names.count {
             let nameEnd = position + 1 + Int(names[position])
             guard nameEnd <= names.count else { return nil }
+            let name = Array(names[position + 1..<nameEnd])
+            if let named = Self.meanings(name.span) {
+                meanings = named
+                Self.append(named, to: &key)
+                position = nameEnd
+                continue
+            }
             key += names[position..<nameEnd]
             do throws(NotStoredReason) {
-                try Self.append(
-                    valueOf: Array(names[position + 1..<nameEnd]), for: request, in: head, to: &key)
+                try Self.append(valueOf: name, for: request, in: head, by: meanings, to: &key)
             } catch {
                 return nil
             }
@@ -105,9 +112,10 @@ extension VaryKey {
     }
 
     /// Appends the presence, length and value of a request field to a key that ends with its name.
+    /// - Parameter meanings: the fields that are compared by their meaning.
     static func append(
         valueOf name: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>,
-        to key: inout [UInt8]
+        by meanings: FieldMeanings, to key: inout [UInt8]
     ) throws(NotStoredReason) {
         if isForTheProxy(name.span) { return key.append(0) }
         var value = NormalizedValue(name: name.span, fields: request.fields, in: head)
@@ -116,9 +124,7 @@ extension VaryKey {
         let start = key.count
         key.append(0)
         key.append(0)
-        while let byte = value.next(name: name.span, fields: request.fields, in: head) {
-            key.append(byte)
-        }
+        key += value.bytes(name: name.span, fields: request.fields, in: head, by: meanings)
         if isSecret(name.span) {
             guard let digest = CredentialDigest.of(key.span.extracting((start + 2)...)) else {
                 throw .varyValues

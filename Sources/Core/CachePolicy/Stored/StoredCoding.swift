@@ -45,14 +45,15 @@ extension StoredFlags {
     ) {
         self = []
         let isEncoded = facts.present.contains(.contentEncoding)
-        guard isEncoded || options.compressedTypes != nil, facts.status != 204,
+        let compressed = options.box?.options.compressedTypes
+        guard isEncoded || compressed != nil, facts.status != 204,
             facts.status != 304, !StoredHead.isOfParts(head)
         else { return }
         let directives = given.flags.union(facts.directives.flags)
         guard !directives.contains(.noTransform) else { return }
         if isEncoded {
             if !StoredCoding.variesByCoding(head) { insert(.encoded) }
-        } else if let types = options.compressedTypes, facts.status == 200,
+        } else if let types = compressed, facts.status == 200,
             directives.isDisjoint(with: [.isPrivate, .privateFields]),
             !facts.present.contains(.setCookie), StoredCoding.isOf(types, head)
         {

@@ -155,6 +155,9 @@ extension StoredMetadata {
             return nil
         }
         let given = facts.directives
+        if let route = options.box?.options {
+            facts.target(TargetedDirectives.first(of: route.targetedFields, inStoredHead: head))
+        }
         facts.settle(options)
         var marks = Self.withheld(in: head, by: facts.directives)
         marks.formUnion(
@@ -194,9 +197,11 @@ extension StoredMetadata {
         var flags = marks
         func set(_ flag: StoredFlags, if condition: Bool) { if condition { flags.insert(flag) } }
         set(.noCache, if: directives.flags.contains(.noCache))
-        set(.neverStale, if: directives.forbidsStale)
+        set(.neverStale, if: options.forbidsStale(directives))
         set(
-            .sharedWithAuthorized, if: !options.isShared || directives.allowsSharingAuthorized)
+            .sharedWithAuthorized,
+            if: !options.isShared || directives.allowsSharingAuthorized
+                || options.allowsEachUserOwn)
         set(.immutable, if: directives.flags.contains(.immutable))
         set(.weakEntityTag, if: isWeak)
         set(.strongLastModified, if: facts.isLastModifiedStrong)

@@ -99,6 +99,8 @@ public enum FreshnessSource: UInt8, Sendable, CaseIterable {
     case expires
     /// A percentage of the time since Last-Modified (§4.2.2).
     case heuristic
+    /// A rule of the route.
+    case rule
     /// No source: the lifetime is 0.
     case none
 }

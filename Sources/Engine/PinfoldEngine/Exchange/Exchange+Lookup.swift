@@ -9,6 +9,7 @@ extension Exchange {
     /// `origin` is the exchange's own, passed by its owner.
     func lookUp(at origin: Origin) {
         if let reason = CacheDecision.reasonAgainstLookup(of: request) {
+            let origin = chooseRules(at: origin)
             if case .query = request.method { return gatherForKey(at: origin) }
             if !request.isSafe {
                 if request.fields.contains(.ifMatch) { restoreEntityTags(for: origin) }
@@ -16,7 +17,7 @@ extension Exchange {
             }
             return missed(reason)
         }
-        guard origin.cacheStores, store != nil else { return missed(.bypass) }
+        guard origin.usesCachePlainly, store != nil else { return lookUpByRules(at: origin) }
         if bypassesCache(origin) { return missed(.bypassField) }
         guard let view = writeKey(origin) else { return missed(.keyTooLong) }
         // Neither the store nor its result is bound to a name: that would count references for each
@@ -55,6 +56,8 @@ extension Exchange {
         }
         if case .candidates(let variants) = onDisk, register() {
             load(view, variants, from: store)
+        } else if let origin, let response = reread(responses, at: origin) {
+            found(response, view, origin)
         } else if !responses.isEmpty {
             guard !answersDecoded(from: responses, counting: .cacheMemoryHits) else { return }
             missed(reason(of: responses))
@@ -98,7 +101,9 @@ extension Exchange {
         guard goesOn(after: .loaded) else { return }
         switch result {
         case .found(let responses):
-            guard let origin, let response = select(from: responses, origin) else {
+            guard let origin,
+                let response = select(from: responses, origin) ?? reread(responses, at: origin)
+            else {
                 guard !answersDecoded(from: responses, counting: .cacheDiskHits) else { return }
                 return missed(reason(of: responses))
             }
@@ -120,6 +125,7 @@ extension Exchange {
     func writeKey(_ origin: Origin) -> CacheKeyView? {
         let path = requestHead.octets.extracting(request.path.indices)
         return origin.keyStart.key(path: path, into: environment.keyMemory)
+            ?? writeKeyByRules(origin)
     }
 
     func makeKey(_ origin: Origin) {

@@ -5,7 +5,9 @@ import Testing
 
 @Suite("The coding of stored content")
 struct StoredCodingTests {
-    private func flags(_ fields: [String], status: Int, compressing types: [String]) -> StoredFlags {
+    private func flags(
+        _ fields: [String], status: Int, compressing types: [String]
+    ) -> StoredFlags {
         var options = PolicyOptions()
         options.route.compressedTypes = CompressedTypes(types)
         return Stored(fields, status: status, options: options).metadata.flags

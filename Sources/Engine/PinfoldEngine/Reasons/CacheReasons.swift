@@ -191,6 +191,8 @@ extension StaleUse {
             CacheReasonEntry(token, "`stale-if-error` allows it, because the server failed", "")
         case .unreachable:
             CacheReasonEntry(token, "the server cannot be reached", "")
+        case .offline:
+            CacheReasonEntry(token, "`cache.offline` allows it: the server is not asked", "")
         }
     }
 }

@@ -80,6 +80,19 @@ struct StoredCodingTests {
         #expect(mayBe == expected)
     }
 
+    @Test func `the keys of other requests are those that they would have`() {
+        let names: [UInt8] = [15] + Array("accept-encoding".utf8) + [1] + Array("b".utf8)
+        let request = Request(["B: 1"])
+        let own = VaryKey(names: names, for: request.head, in: request.bytes.span)
+        for (index, value) in VaryKey.commonCodings.enumerated() {
+            let text = String(decoding: value, as: UTF8.self)
+            let other = Request(["Accept-Encoding: \(text)", "B: 1"])
+            let expected = VaryKey(names: names, for: other.head, in: other.bytes.span)
+            #expect(own?.ofOtherCoding(index) == expected, "\(text)")
+        }
+        #expect(VaryKey.none.ofOtherCoding(0) == nil)
+    }
+
     @Test(
         arguments: [
             ([], true), (["accept"], true), (["accept-encoding", "user-agent"], true),

@@ -57,7 +57,9 @@ extension Exchange {
     /// Whether stored responses are sent in other forms: rules about content decide about its
     /// coding, too.
     var sendsOtherForms: Bool {
-        (request.method == .get || request.method == .head) && (origin?.passesUnchanged ?? false)
+        guard request.method == .get || request.method == .head else { return false }
+        // A program decodes what it gets itself.
+        return isIntermediary && (origin?.passesUnchanged ?? false)
     }
 
     private var acceptedCodings: AcceptedCodings {
@@ -186,10 +188,20 @@ extension Exchange {
         }.max { $0.metadata.date < $1.metadata.date }
     }
 
-    /// Whether the request asks for content without any coding, so that a variant in one may be of
-    /// use.
-    var mayTakeDecoded: Bool {
-        sendsOtherForms && acceptedCodings.isForIdentity
+    /// Variants in levels below memory that differ from what the request selects in nothing but a
+    /// common value of Accept-Encoding, if the client wants content without any coding; `nil` if
+    /// there are none. Only what one value selects is read: there may be many variants.
+    @inline(never)
+    func variantsInOtherCodings(_ view: CacheKeyView) -> [VaryKey]? {
+        guard sendsOtherForms, acceptedCodings.isForIdentity, let store else { return nil }
+        for index in VaryKey.commonCodings.indices {
+            let others = store.levelVariants(view) { names in
+                let own = withRequestHead { VaryKey(names: names, for: request, in: $0) }
+                return own?.ofOtherCoding(index)
+            }
+            if case .candidates(let variants) = others { return variants }
+        }
+        return nil
     }
 
     private func mayDecode(_ form: StoredForm) -> Bool {
@@ -338,7 +350,8 @@ extension Exchange {
             metrics.add(form.form == .decoded ? .cacheDecodedHits : .cacheCompressedHits)
             remarks.changed(
                 response: .init(
-                    steps: [form.form.step], bytesIn: Int(clamping: form.stored.contentCount),
+                    steps: [form.form.step],
+                    bytesIn: Int(clamping: form.stored.metadata.bodyBytes ?? 0),
                     bytesOut: range.count, microseconds: 0))
             if !range.isEmpty {
                 let part = Int(range.lowerBound)..<Int(range.upperBound)

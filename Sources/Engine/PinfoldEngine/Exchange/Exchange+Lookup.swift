@@ -49,10 +49,8 @@ extension Exchange {
     ) {
         guard let store else { return missed(.bypass) }
         caching.identify(by: CacheKey(view))
-        var dependsOnCoding = false
         let onDisk = store.levelVariants(view) { names in
-            if names.span.occurrences(of: "accept-encoding") > 0 { dependsOnCoding = true }
-            return withRequestHead { VaryKey(names: names, for: request, in: $0) }.map(variant)
+            withRequestHead { VaryKey(names: names, for: request, in: $0) }.map(variant)
         }
         if case .candidates(let variants) = onDisk, register() {
             load(view, variants, from: store)
@@ -61,9 +59,8 @@ extension Exchange {
         } else if !responses.isEmpty {
             guard !answersDecoded(from: responses, counting: .cacheMemoryHits) else { return }
             missed(reason(of: responses))
-        } else if onDisk == .others, dependsOnCoding, mayTakeDecoded, register() {
-            // One of the others may differ in its coding alone.
-            load(view, nil, from: store)
+        } else if onDisk == .others, let variants = variantsInOtherCodings(view), register() {
+            load(view, variants, from: store)
         } else {
             missed(onDisk == .others ? .varyMiss : .uriMiss)
         }
@@ -80,8 +77,7 @@ extension Exchange {
         responses.contains { $0.policy == origin?.fingerprint } ? .varyMiss : .policy
     }
 
-    /// - Parameter variants: `nil` for all.
-    private func load(_ key: CacheKeyView, _ variants: [VaryKey]?, from store: CacheStore) {
+    private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
         guard goesOn(after: .decided(.load)) else { return }
         let (token, mailbox) = (token, environment.mailbox)
         let options = cacheOptions

@@ -270,7 +270,7 @@ extension Exchange {
     /// More of a body that is read while it arrives is there.
     func bodyProgressed() {
         switch state.step {
-        case .serving: serving.reader?.progressed()
+        case .loading, .serving: serving.reader?.progressed()
         case .responding:
             serving.reader?.progressed()
             // Those who read the part have caught up with it.

@@ -23,25 +23,21 @@ final class StoredForm {
     let maximumBytes: Int
     /// The content read so far, if it has to be read.
     var content: TransformationWork.Holding
-    /// The head as it is stored, with an empty line, and parsed.
-    private let head: [UInt8]
-    private let response: ResponseHead
+    /// The head as it is stored, with an empty line.
+    private lazy var head = (fresh?.head ?? Array(stored.head)) + [0x0D, 0x0A]
+    /// The same, parsed; `nil` if it cannot be read.
+    private lazy var response = try? ResponseHead(rewritten: head, answering: .get)
 
-    /// Returns `nil` if the head cannot be read.
-    init?(
+    init(
         _ stored: CachedResponse, _ hit: CacheHit, _ fresh: FreshenedResponse?,
         _ cacheStatus: CacheStatus?, orAskBecause reason: ForwardReason?, maximumBytes: Int,
         _ work: TransformationWork
     ) {
-        let head = (fresh?.head ?? Array(stored.head)) + [0x0D, 0x0A]
-        guard let response = try? ResponseHead(rewritten: head, answering: .get) else { return nil }
         self.stored = stored
         self.hit = hit
         self.fresh = fresh
         self.cacheStatus = cacheStatus
         self.maximumBytes = maximumBytes
-        self.head = head
-        self.response = response
         reasonToAsk = reason
         content = TransformationWork.Holding(work)
     }
@@ -77,6 +73,7 @@ final class StoredForm {
 
     private var codingsOfHead: [ContentCoding]? {
         let head = head
+        guard let response else { return nil }
         return MessageFacts.codings(of: response.fields, in: head.span)
     }
 
@@ -84,6 +81,7 @@ final class StoredForm {
     /// - Parameter path: of the request.
     func isCompressedFile(_ path: [UInt8]) -> Bool {
         let head = head
+        guard let response else { return true }
         switch MessageFacts.mediaType(of: response.fields, in: head.span) {
         case .known(let type): return CompressedFile.isMeant(type: type, path: path)
         case .absent: return CompressedFile.isMeant(type: nil, path: path)
@@ -140,6 +138,7 @@ final class StoredForm {
         _ change: ResponseHeadChange, _ options: PolicyOptions, count: UInt64?
     ) -> FormHead? {
         let head = head
+        guard let response else { return nil }
         let bytes = Array(change.head(of: response, in: head.span).dropLast(2))
         let times = (fresh?.metadata ?? stored.metadata).times
         let metadata = StoredMetadata(

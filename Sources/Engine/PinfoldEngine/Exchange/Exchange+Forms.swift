@@ -244,7 +244,7 @@ extension Exchange {
         let (stored, mailbox) = (form.stored, environment.mailbox)
         guard let store else { return formMade(nil) }
         let isTaken = environment.start(
-            form.job(), for: client?.account, claim: form.content.claim
+            form.job(), for: nil, claim: form.content.claim
         ) { result in
             mailbox.post(
                 .formMade(token, store.endRendition(rendition, of: stored, with: result)))
@@ -282,7 +282,7 @@ extension Exchange {
         guard let store else { return formMade(nil) }
         let (token, mailbox) = (token, environment.mailbox)
         let isTaken = environment.start(
-            form.jobWithContent(), for: client?.account, claim: form.content.claim
+            form.jobWithContent(), for: nil, claim: form.content.claim
         ) { result in
             guard case .made(let content) = result else {
                 return mailbox.post(.formMade(token, nil))

@@ -192,7 +192,9 @@ extension StaleUse {
         case .unreachable:
             CacheReasonEntry(token, "the server cannot be reached", "")
         case .offline:
-            CacheReasonEntry(token, "`cache.offline` allows it: the server is not asked", "")
+            CacheReasonEntry(
+                token, "the entry of `hosts` says `offline: true`, so that its server is not asked",
+                "")
         }
     }
 }

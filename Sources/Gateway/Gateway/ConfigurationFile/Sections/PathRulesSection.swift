@@ -146,6 +146,12 @@ extension SnapshotReader {
                 ["key", "fields", "ignore"],
                 "responses are used for requests for which their Vary excludes them")
         }
+        if !rules.key.leavesQuery {
+            warn(["key", "query"], "responses are used for URIs other than their own")
+        }
+        if rules.setCookie == .strip {
+            warn(["setCookie"], "responses are stored without some of their fields")
+        }
         if rules.isOffline ?? false {
             warn(["offline"], "responses are used however old they are")
         }

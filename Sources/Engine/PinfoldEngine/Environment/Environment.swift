@@ -155,6 +155,8 @@ package final class Environment {
         case .reviewed(let token, let answer):
             (loop.handler(for: token) as? any PooledConnection)?.reviewed(answer)
         case .transformed(let token, let outcome): deliver(outcome, to: token)
+        case .formMade(let token, let body):
+            (loop.handler(for: token) as? Exchange)?.formMade(body)
         case .permitGranted(let limit): pool?.permitGranted(limit)
         case .connectionWanted(let request): pool?.connectionWanted(request)
         case .connectionAnswered(let request): pool?.connectionAnswered(request)

@@ -102,6 +102,7 @@ extension CacheStore {
                 _ = level.freshen(old, with: response, isInMemory: isKept, &work)
             }
             shard.remove(old, dropped: &dropped)
+            response.born = shard.serial
             if isInMemory {
                 shard.insert(response, dropped: &dropped)
             } else {

@@ -356,8 +356,8 @@ extension DiskTier {
     private func carryOut(_ banned: [Ban], _ memory: MemoryTier?) {
         for ban in banned {
             let serial = bans.register(
-                [(ban.pattern, ban.isSoft)], through: index.lastID, now: ban.mark.time)
-            attention.bitwiseOr(Self.purging, ordering: .sequentiallyConsistent)
+                [(ban.pattern, ban.isSoft)], through: index.lastID, now: ban.mark.time
+            ) { attention.bitwiseOr(Self.purging, ordering: .sequentiallyConsistent) }
             memory?.note(serial)
             bans.settle(serial, [ban.pattern], through: index.lastID)
             // What it may remove from the rows is for the other one to remove.

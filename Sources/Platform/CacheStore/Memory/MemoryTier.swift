@@ -349,6 +349,9 @@ package final class MemoryTier: Sendable {
             // What was read when the ban was not known: the next request reads it again.
             case .gone, .stale: return nil
             }
+            if bans.isInForce {
+                shard.sweep(response.keyHash, response.key, bans, dropped: &dropped)
+            }
             let existing = fits ? shard.variant(of: response) : nil
             let isKept =
                 existing != nil

@@ -28,6 +28,8 @@ final class BansInForce: Sendable {
         /// The same by transactions that a power failure may undo.
         var committedSweep: UInt64 = 0
         var committedKeys: UInt64 = 0
+        /// The last serial of a pattern.
+        var lastPattern: UInt64 = 0
         /// Keys that were removed, and whose rows may not be yet, by serial.
         var keys: [UInt64: BannedKeys] = [:]
         var keyBytes = 0
@@ -112,8 +114,11 @@ final class BansInForce: Sendable {
 
     /// Puts bans in force. They are about rows up to `through`, and further ones once that is
     /// settled.
+    /// - Parameter note: called under the lock: from now on memory is not swept.
     /// - Returns: their serial.
-    func register(_ patterns: [(BanPattern, isSoft: Bool)], through: Int64, now: Int64) -> UInt64 {
+    func register(
+        _ patterns: [(BanPattern, isSoft: Bool)], through: Int64, now: Int64, _ note: () -> Void
+    ) -> UInt64 {
         state.withLock { state in
             state.serial += 1
             let mark = BanMark(serial: state.serial, through: through, time: max(1, now))
@@ -122,9 +127,16 @@ final class BansInForce: Sendable {
                 state.counts.joined += UInt64(state.table.add(ban))
             }
             state.begin(state.serial)
+            state.lastPattern = state.serial
             if !state.table.isEmpty { isActive.store(true, ordering: .sequentiallyConsistent) }
+            note()
             return state.serial
         }
+    }
+
+    /// Calls `body`, under the lock, if memory has nothing that is banned.
+    func ifMemoryIsSwept(_ body: () -> Void) {
+        state.withLock { state in if state.memorySwept >= state.lastPattern { body() } }
     }
 
     /// All shards know of a ban: up to which row it goes is known. `nil` if it is not yet.
@@ -263,16 +275,23 @@ final class BansInForce: Sendable {
                 state.table.settle(ban.pattern, serial: ban.mark.serial, through: lastID)
             }
             state.isUnsettled = []
-            for ban in found.bans { state.counts.joined += UInt64(state.table.add(ban)) }
+            for var ban in found.bans {
+                ban.mark.isOfRows = true
+                state.counts.joined += UInt64(state.table.add(ban))
+            }
             if found.isDamaged {
                 state.serial += 1
-                let mark = BanMark(serial: state.serial, through: lastID, time: 1)
+                let mark = BanMark(
+                    serial: state.serial, through: lastID, time: 1, isOfRows: true)
                 _ = state.table.add(Ban(pattern: .everything, isSoft: false, mark: mark))
             }
             // The rows have to be searched again.
-            (state.diskSwept, state.committedSweep) = (0, 0)
+            let isDone = state.table.isEmpty
+            let hasSweptMemory = state.memorySwept >= state.settled
+            (state.diskSwept, state.committedSweep) = isDone ? (state.serial, state.serial) : (0, 0)
             state.settled = max(state.settled, state.serial)
-            if !state.table.isEmpty { isActive.store(true, ordering: .sequentiallyConsistent) }
+            if hasSweptMemory { state.memorySwept = state.settled }
+            if !isDone { isActive.store(true, ordering: .sequentiallyConsistent) }
         }
     }
 

@@ -81,8 +81,9 @@ extension CacheStore {
             memory.voidSuspects(through: bans.swept)
             retire()
         }
-        let serial = bans.register(patterns, through: disk.index.lastID, now: now)
-        disk.attention.bitwiseOr(DiskTier.purging, ordering: .sequentiallyConsistent)
+        let serial = bans.register(patterns, through: disk.index.lastID, now: now) {
+            disk.attention.bitwiseOr(DiskTier.purging, ordering: .sequentiallyConsistent)
+        }
         memory.note(serial)
         // Rows of responses that were stored until now have at most this id.
         let isKnown = disk.index.phase == .ready || disk.index.phase == .handedOver
@@ -90,15 +91,16 @@ extension CacheStore {
         let through = disk.index.lastID
         bans.settle(serial, patterns.map(\.0), through: isKnown ? through : nil)
         if patterns.contains(where: { $0.0 == .everything && !$0.isSoft }) {
+            bans.count(
+                serial, memory: memory.statistics().entries,
+                disk: disk.index.statistics().entries)
             memory.removeAll()
             disk.purge()
         }
         for level in levels.dropFirst() { level.purge() }
         purging.sweep(memory, bans) { [disk, bans, memory] in
-            disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
-            // Purged in this moment.
-            if bans.memoryTarget != nil {
-                disk.attention.bitwiseOr(DiskTier.purging, ordering: .sequentiallyConsistent)
+            bans.ifMemoryIsSwept {
+                disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
             }
             // Without a database nobody else does.
             if disk.index.phase != .ready {

@@ -38,6 +38,8 @@ final class PurgeJournal: @unchecked Sendable {
     private let path: String
     private let descriptor: Int32
     private(set) var bytes: Int
+    /// The serial up to which all are known to have been carried out.
+    private var retired: UInt64 = 0
     /// Bytes that it had when it was begun.
     private let begun: Int
 
@@ -99,6 +101,8 @@ final class PurgeJournal: @unchecked Sendable {
     /// Notes that all bans up to a serial have been carried out. If that is lost, they are carried
     /// out again.
     func retire(through serial: UInt64) {
+        guard serial > retired else { return }
+        retired = serial
         var (content, record) = ([UInt8](), [UInt8]())
         withUnsafeBytes(of: serial.littleEndian) { content += $0 }
         Self.append(.retired, content, to: &record)

@@ -29,7 +29,9 @@ extension DiskWriter {
         if sweep == nil, let (serial, through) = tier.bans.diskTarget {
             sweep = DiskSweep(
                 serial: serial, through: through,
-                candidates: RowCandidates(tier.bans.unswept, seed: tier.index.seed))
+                candidates: RowCandidates(
+                    tier.bans.unswept, seed: tier.index.seed,
+                    hasFurtherTags: !tier.bans.tagFields.isEmpty))
         }
         guard let current = sweep else {
             retireBans()

@@ -104,7 +104,8 @@ struct EntryLister: Sendable {
             place = memory.visitEntries(from: from, atMost: limit - page.count) { response, hits in
                 // The others have rows.
                 guard !disk.index.hasRow(response), bans.verdict(response).isNone else { return }
-                var info = StoredEntryInfo(response, hits: hits)
+                var info = StoredEntryInfo(
+                    response, hits: hits, tagFields: bans.tagFields)
                 info.trust = trust[info.policy]
                 info.head = nil
                 page.append(info)
@@ -118,7 +119,8 @@ struct EntryLister: Sendable {
             .filter { $0.key == key.bytes }
         let inMemory = key.withView { memory.entries($0) }
         for entry in inMemory where !disk.index.hasRow(entry.response) {
-            var info = StoredEntryInfo(entry.response, hits: entry.hits)
+            var info = StoredEntryInfo(
+                entry.response, hits: entry.hits, tagFields: bans.tagFields)
             info.trust = trust[info.policy]
             found.append(info)
         }
@@ -127,7 +129,9 @@ struct EntryLister: Sendable {
 
     /// What is known of a row; `nil` if it was purged, or is damaged.
     private func info(_ row: EntryRow, _ policy: PolicyOptions) -> StoredEntryInfo? {
-        guard var info = StoredEntryInfo(row, policy: policy) else { return nil }
+        guard var info = StoredEntryInfo(row, policy: policy, tagFields: bans.tagFields) else {
+            return nil
+        }
         switch verdict(info, .row(row.id)) {
         case .none: break
         case .gone: return nil
@@ -152,6 +156,7 @@ struct EntryLister: Sendable {
     /// What is only in memory, and all rows, that purges would be about.
     func count(_ purges: [Purge]) -> PurgeProgress {
         var table = BanTable()
+        table.tagFields = bans.tagFields
         let mark = BanMark(serial: .max, through: .max, time: 1)
         let patterns = purges.flatMap(\.bannedPatterns)
         for pattern in patterns {
@@ -166,7 +171,8 @@ struct EntryLister: Sendable {
                 if !verdict.isNone, bans.verdict(response).isNone { progress.memoryEntries += 1 }
             }
         }
-        let candidates = RowCandidates(patterns, seed: disk.index.seed)
+        let candidates = RowCandidates(
+            patterns, seed: disk.index.seed, hasFurtherTags: !table.tagFields.isEmpty)
         disk.visitRecords(where: candidates) { id, key, head in
             guard !table.verdict(key: key, head: head, .row(id)).isNone else { return }
             if case .gone = bans.verdict(key: key, head: head, .row(id)) { return }

@@ -110,6 +110,23 @@ final class BansInForce: Sendable {
     /// All bans up to this serial have been carried out.
     var swept: UInt64 { state.withLock { min($0.memorySwept, $0.diskSwept) } }
 
+    /// Further fields whose members are tags.
+    var tagFields: [[UInt8]] { state.withLock { $0.table.tagFields } }
+
+    /// The number of such fields at most.
+    static let tagFieldLimit = 64
+
+    func addTagFields(_ names: [[UInt8]]) {
+        state.withLock { state in
+            for name in names
+            where !state.table.tagFields.contains(name)
+                && state.table.tagFields.count < Self.tagFieldLimit
+            {
+                state.table.tagFields.append(name)
+            }
+        }
+    }
+
     // MARK: Registering
 
     /// Puts bans in force. They are about rows up to `through`, and further ones once that is

@@ -32,7 +32,9 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Core/Trust": ["HTTPCore"],
     "Core/AccessPolicy": ["HTTPCore", "Trust"],
     "Core/Authentication": ["COpenSSL", "HTTPCore", "Trust"],
-    "Core/PinfoldConfiguration": ["HTTPCore", "Trust", "AccessPolicy", "Authentication"],
+    "Core/PinfoldConfiguration": [
+        "HTTPCore", "CachePolicy", "Trust", "AccessPolicy", "Authentication",
+    ],
     "Core/Documents": ["CExpat", "HTTPCore"],
     "Core/Transformation": [
         "HTTPCore", "ContentCoding", "CachePolicy", "PinfoldConfiguration", "Documents",
@@ -106,8 +108,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "PinfoldEngine", "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
-        "CAccounts", "CLinux", "CYAML", "HTTPCore", "Trust", "AccessPolicy", "Authentication",
-        "PinfoldConfiguration",
+        "CAccounts", "CLinux", "CYAML", "HTTPCore", "CachePolicy", "Trust", "AccessPolicy",
+        "Authentication", "PinfoldConfiguration",
         "Documents", "JSONSchema", "Clocks", "Files", "Supervision", "EventLoop", "PinfoldTLS",
     ],
     "Gateway/Gateway/Handover": [
@@ -122,8 +124,9 @@ let imports: KeyValuePairs<String, Set<String>> = [
     ],
     // CommandLine: the program.
     "CommandLine/pinfold": [
-        "CLinux", "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents",
-        "Transformation", "JSONSchema", "Clocks", "Locking", "Files", "Supervision",
+        "CLinux", "CSQLite", "HTTPCore", "ContentCoding", "Trust", "Authentication",
+        "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema", "Clocks", "Locking",
+        "Threads", "Files", "Supervision", "CacheStore",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
         "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],

@@ -20,9 +20,6 @@ public struct PolicyOptions: Sendable, Equatable {
     public var heuristicForQueries = false
     /// When a response that sets a cookie may be stored.
     public var setCookie = SetCookiePolicy.whenShared
-    /// Whether CDN-Cache-Control applies to this cache (RFC 9213): for a cache in front of an
-    /// origin, not for a forward proxy beside its clients.
-    public var honoursCDNCacheControl = false
     /// Whether Last-Modified distinguishes two contents. Not if rules of the gateway change them:
     /// when the rules change, so does what clients are sent, but the date does not. Ranges by date
     /// (If-Range) are then answered with the whole content, and If-Modified-Since is ignored, as it
@@ -37,16 +34,15 @@ public struct PolicyOptions: Sendable, Equatable {
     /// Request fields, in lower case, by which every response of the route varies in addition to
     /// what its Vary nominates. At most `VaryKey.maximumNameBytes` each.
     public var nominatedFields: [[UInt8]] = []
-    /// Request fields, in lower case, that the gateway itself writes for each client: a response
-    /// that varies by one of them cannot be matched against what the client sent, and is not
-    /// stored.
-    public var gatewayFields: [[UInt8]] = []
     /// How long after it has become stale a response may be served if the origin cannot be reached
     /// and neither the origin nor the client gave a limit, in seconds (RFC 9111 §4.2.4).
     ///
     /// 0 by default: an app then notices that its server is down. `stale-if-error` is honoured
     /// whatever the value.
     public var staleWhenUnreachableSeconds: Int64 = 0
+
+    /// ``route``; `nil` if that says nothing.
+    var box: RouteOptionsBox?
 
     /// Creates the default policy.
     public init() {}
@@ -64,4 +60,6 @@ public enum SetCookiePolicy: UInt8, Sendable, CaseIterable {
     case whenShared
     /// Like any other response (RFC 9111 as written).
     case always
+    /// Without the cookies, which only the client gets whose request it answers.
+    case stripped
 }

@@ -29,21 +29,10 @@ package struct HostEntry: Sendable, Equatable {
     package var tls: UpstreamTLS
     /// Replaces some of `timeouts` for these hosts.
     package var timeouts = HostTimeouts()
-    /// Whether responses of these hosts may be stored.
-    package var cacheStores = true
-    /// Request header fields, in lower case, whose values are part of the cache key for these
-    /// hosts, in addition to what the response's Vary nominates: responses to requests that differ
-    /// in one of them are stored separately.
-    package var cacheKeyFields: [String] = []
-    /// The same, with those that the rules for requests make depend on who is asking.
-    package var keyFields: [String] {
-        request.forwardsUser ? cacheKeyFields + ["x-forwarded-user"] : cacheKeyFields
-    }
-    /// In place of the cache's; `nil` for that.
-    package var cacheFill: CacheFill?
-    /// Bytes of the slices in which responses are requested and stored; `nil` to request what
-    /// clients request.
-    package var cacheSliceBytes: Int?
+    /// What is said about the cache.
+    package var cache = CacheRules.ofEntry
+    /// What is said about some paths, in the order in which they are tried.
+    package var paths: [PathRule] = []
     /// The periodic reachability probe; `nil` if reachability is learned only from traffic.
     package var probe: ProbeConfiguration?
     /// By which ways these hosts are reached, in the order in which they are tried; `nil` for those
@@ -65,6 +54,49 @@ package struct HostEntry: Sendable, Equatable {
 
     /// The entry's name in metrics and the access log.
     package var label: String { name ?? match.first?.description ?? "" }
+}
+
+// What is said about the cache, with the defaults.
+extension HostEntry {
+    /// Whether responses of these hosts may be stored.
+    package var cacheStores: Bool {
+        get { cache.stores ?? true }
+        set { cache.stores = newValue }
+    }
+
+    /// Request header fields, in lower case, whose values are part of the cache key for these
+    /// hosts, in addition to what the response's Vary nominates: responses to requests that differ
+    /// in one of them are stored separately.
+    package var cacheKeyFields: [String] {
+        get { cache.key.fields ?? [] }
+        set { cache.key.fields = newValue }
+    }
+
+    /// In place of the cache's; `nil` for that.
+    package var cacheFill: CacheFill? {
+        get { cache.fill }
+        set { cache.fill = newValue }
+    }
+
+    /// Bytes of the slices in which responses are requested and stored; `nil` to request what
+    /// clients request.
+    package var cacheSliceBytes: Int? {
+        get { cache.sliceBytes }
+        set { cache.sliceBytes = newValue }
+    }
+
+    /// The fields of the key under some rules, with those that the rules for requests make depend
+    /// on who is asking.
+    package func keyFields(under rules: CacheRules) -> [String] {
+        let fields = rules.key.fields ?? []
+        return request.forwardsUser ? fields + ["x-forwarded-user"] : fields
+    }
+
+    /// What is said about the cache for a path.
+    /// - Parameter index: which of ``paths`` is the first that matches; `nil` if none does.
+    package func cacheRules(path index: Int?) -> CacheRules {
+        index.map { paths[$0].cache.over(cache) } ?? cache
+    }
 }
 
 /// How CONNECT is handled.

@@ -148,7 +148,7 @@ struct QualifiedFieldsTests {
 
     @Test func `the targeted field replaces the names as well`() {
         var options = PolicyOptions()
-        options.honoursCDNCacheControl = true
+        options.route.targetedFields = [PolicyOptions.cdnCacheControl]
         let control = "Cache-Control: max-age=9, private=\"a\""
         let targeted = ["Date: \(date())", control, "A: 1", "CDN-Cache-Control: max-age=5"]
         #expect(storedHead(targeted, options: options).map(fields) == targeted)

@@ -7,7 +7,7 @@ import Testing
 struct TargetedDirectivesTests {
     private let targeted = {
         var options = PolicyOptions()
-        options.honoursCDNCacheControl = true
+        options.route.targetedFields = [PolicyOptions.cdnCacheControl]
         return options
     }()
 

@@ -91,7 +91,8 @@ struct VaryKeyTests {
             ("Accept-Encoding", ["Accept-Encoding: gzip, BR"], ["Accept-Encoding: GZIP,br"], true),
             ("Accept-Encoding", ["Accept-Encoding: gzip;q=0.5"], ["Accept-Encoding: gzip"], false),
             ("Accept-Language", ["Accept-Language: en, de"], ["Accept-Language: EN,DE"], true),
-            ("Accept-Language", ["Accept-Language: en, de"], ["Accept-Language: de, en"], false),
+            ("Accept-Language", ["Accept-Language: en, de"], ["Accept-Language: de, en"], true),
+            ("Accept-Charset", ["Accept-Charset: a, b"], ["Accept-Charset: b, a"], false),
             ("Accept", ["Accept: a/b, c/d"], ["Accept: a/b,c/d"], true),
         ] as [(String, [String], [String], Bool)])
     func `values are compared after joining lines and dropping whitespace around commas`(

@@ -201,6 +201,7 @@ struct ExchangeFaultTests {
             (.access(.loopDetected), 508, "loop-detected", "proxy_loop_detected"),
             (.gateway(.requestTimeout), 408, "request-timeout", "http_request_error"),
             (.gateway(.onlyIfCached), 504, "only-if-cached", "proxy_internal_response"),
+            (.gateway(.offline), 504, "offline", "proxy_internal_response"),
             (
                 .unconfirmed(.connectFailed(.connectionRefused)), 504, "must-revalidate",
                 "destination_unavailable"

@@ -242,7 +242,7 @@ extension ClientError.Reason {
         case .gateway(let reason): self.init(reason)
         case .server(let reason): self.init(reason)
         case .request, .fields, .connectPortRefused, .hostNotListed, .deniedByRule, .rateLimited,
-            .authentication, .tunnel, .tunnelHello:
+            .authentication, .tunnel, .tunnelHello, .purge:
             self = .invalidRequest
         case .nameNotResolved: self = .nameNotResolved
         case .connectFailed, .unixSocketFailed, .destinationRefused: self = .cannotConnect
@@ -281,7 +281,7 @@ extension ClientError.Reason {
         case .descriptorsExhausted, .headBuffersFull, .connectionsFull, .clientExchangeLimit:
             self = .outOfResources
         case .storedBodyUnreadable: self = .badResponse
-        case .onlyIfCached: self = .notCached
+        case .onlyIfCached, .offline: self = .notCached
         case .mustRevalidate: self = .cannotConnect
         case .superseded: self = .sessionInvalidated
         case .tunnelPolicyChanged: self = .invalidRequest

@@ -76,7 +76,7 @@ extension CacheDecision {
         case .method, .bypass, .bypassField, .requestContent, .keyTooLong, .upgrade,
             .requestNoCache,
             .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
-            .authorization, .responseNoCache, .clock, .damaged, .partial:
+            .authorization, .responseNoCache, .clock, .damaged, .partial, .coding:
             return false
         }
         guard case .get = method else { return false }
@@ -136,11 +136,16 @@ extension CacheDecision {
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: PolicyOptions, acceptsAnyStored: Bool
     ) -> CacheDecision {
-        let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
+        var requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         let decision: CacheDecision
+        var anyStored = acceptsAnyStored ? StaleUse.maxStale : nil
+        if let route = options.box?.options {
+            if route.isOffline { anyStored = .offline }
+            if route.overrides.contains(.requestNoCache) { requestDirectives.dropReload() }
+        }
         var reuse = Reuse(
             of: stored, for: request.fields, requestDirectives: requestDirectives, now: now,
-            acceptsAnyStored: acceptsAnyStored)
+            anyStored: anyStored)
         // In the background its content would be missing.
         if case .query = request.method, reuse == .allowed(.whileRevalidating) {
             reuse = .needsValidation(.stale)
@@ -207,14 +212,26 @@ enum Reuse: Equatable {
     /// side require validation, is the response recent enough for the request, is it fresh.
     init(
         of stored: StoredMetadata, for fields: FieldSection, requestDirectives: CacheDirectives,
-        now: Int64, acceptsAnyStored: Bool
+        now: Int64, anyStored: StaleUse?
     ) {
         self =
             Self.refusal(fields, requestDirectives).map { .refused($0) }
-            ?? (acceptsAnyStored
-                ? .allowed(stored.isFresh(at: now) ? nil : .maxStale) : nil)
+            ?? anyStored.flatMap { Self.anyway($0, stored, fields, now) }
             ?? Self.demand(stored, fields, requestDirectives, now).map { .needsValidation($0) }
             ?? Self.freshness(stored, requestDirectives, now)
+    }
+
+    /// Any stored response is wanted, whatever its age; but not that to an anonymous request for
+    /// one with Authorization.
+    private static func anyway(
+        _ use: StaleUse, _ stored: StoredMetadata, _ fields: FieldSection, _ now: Int64
+    ) -> Reuse? {
+        if use == .offline, fields.contains(.authorization),
+            !stored.flags.contains(.sharedWithAuthorized)
+        {
+            return nil
+        }
+        return .allowed(stored.isFresh(at: now) ? nil : use)
     }
 
     private static func refusal(

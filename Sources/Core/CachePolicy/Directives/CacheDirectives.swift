@@ -167,6 +167,12 @@ public struct CacheDirectives: Sendable, Equatable {
         value = min(value ?? maximumSeconds, seconds)
     }
 
+    /// Removes what a request says that wants a new response.
+    mutating func dropReload() {
+        flags.remove(.noCache)
+        maxAge = nil
+    }
+
     /// Removes what applies only to shared caches. For a private cache `private` means what
     /// `public` means for any: that the response may be stored whatever its status (RFC 9111 §3).
     mutating func readAsPrivateCache() {

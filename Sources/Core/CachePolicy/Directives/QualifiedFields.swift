@@ -75,6 +75,20 @@ struct QualifiedFields: Sendable, Equatable {
 
     mutating func formUnion(_ other: QualifiedFields) { names += other.names }
 
+    /// These and others.
+    func union(_ other: QualifiedFields?) -> QualifiedFields {
+        var union = self
+        if let other { union.formUnion(other) }
+        return union
+    }
+
+    /// Those that set cookies.
+    static let cookies = {
+        var fields = QualifiedFields()
+        fields.names = [Array("set-cookie".utf8), Array("set-cookie2".utf8)]
+        return fields
+    }()
+
     /// Whether no field is named.
     var isEmpty: Bool { names.isEmpty }
 

@@ -15,8 +15,6 @@ struct ResponseFacts {
 
     var status: UInt16
     var directives = CacheDirectives()
-    /// The directives of CDN-Cache-Control.
-    private var targeted = TargetedDirectives()
     /// The value of Date; `nil` if absent or not a date.
     var date: Int64?
     var expires = Expires.absent
@@ -71,7 +69,6 @@ struct ResponseFacts {
         present.insert(id)
         switch id {
         case .cacheControl: directives.add(value, in: bytes)
-        case .cdnCacheControl: targeted.add(value, in: bytes)
         case .date where isFirst: date = time(value, in: bytes)
         case .expires: absorbExpires(value, in: bytes)
         case .lastModified where isFirst:
@@ -90,15 +87,15 @@ struct ResponseFacts {
         }
     }
 
-    /// To be called after all fields: for a private cache, removes what applies only to shared
-    /// ones; if CDN-Cache-Control is meant for this cache and valid, it replaces Cache-Control and
-    /// Expires (RFC 9213 §2.2).
+    /// To be called after all fields, and after ``target(_:)``: for a private cache, removes what
+    /// applies only to shared ones; on a route with rules, what does not count there.
     mutating func settle(_ options: PolicyOptions) {
         if !options.isShared { directives.readAsPrivateCache() }
-        guard options.honoursCDNCacheControl, let chosen = targeted.directives else { return }
-        directives = chosen
-        expires = .absent
-        hasPragmaNoCache = false
+        guard let route = options.box?.options else { return }
+        override(route.overrides)
+        if directives.staleIfError == nil, route.staleIfErrorSeconds > 0 {
+            directives.staleIfError = route.staleIfErrorSeconds
+        }
     }
 
     private func time(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64? {
@@ -136,8 +133,16 @@ struct ResponseFacts {
         return max(apparentAge, age + responseDelay)
     }
 
-    /// The freshness lifetime in seconds and its source (RFC 9111 §4.2.1).
+    /// The freshness lifetime in seconds and its source (RFC 9111 §4.2.1), as the route has it.
     func lifetime(
+        hasQuery: Bool, options: PolicyOptions
+    ) -> (seconds: Int64, source: FreshnessSource) {
+        let standard = standardLifetime(hasQuery: hasQuery, options: options)
+        guard let route = options.box?.options else { return standard }
+        return lifetime(standard, by: route.freshness)
+    }
+
+    private func standardLifetime(
         hasQuery: Bool, options: PolicyOptions
     ) -> (seconds: Int64, source: FreshnessSource) {
         if let seconds = directives.sharedMaxAge { return (seconds, .sharedMaxAge) }

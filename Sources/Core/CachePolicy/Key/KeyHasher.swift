@@ -76,26 +76,50 @@ public struct KeyHasher: Sendable {
 public struct CacheKeyStart: Sendable {
     public let bytes: [UInt8]
     private let hasher: KeyHasher
+    /// The length that a key must not reach for ``key(path:into:)`` to make it: 0 if others do.
+    private let limit: Int
 
     /// Creates the beginning from its bytes.
-    public init(_ bytes: [UInt8]) {
+    /// - Parameter isByRules: whether the keys depend on rules, so that ``key(path:into:)`` makes
+    ///   none.
+    public init(_ bytes: [UInt8], isByRules: Bool = false) {
         self.bytes = bytes
+        limit = isByRules ? 0 : CacheKey.maximumBytes
         var hasher = KeyHasher()
         bytes.withUnsafeBytes { hasher.combine($0) }
         self.hasher = hasher
     }
+
+    /// Whether keys depend on rules.
+    public var isByRules: Bool { limit == 0 }
 
     /// Writes the key of a path and query into `memory`.
     ///
     /// - Parameters:
     ///   - path: if empty or starting with `?`, the path is `/`.
     ///   - memory: `CacheKey.maximumBytes` bytes.
-    /// - Returns: `nil` if the key would be too long.
+    /// - Returns: `nil` if the key would be too long, or depends on rules.
+    @inline(__always)
     public func key(
         path: Span<UInt8>, into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {
-        guard let place = memory.baseAddress,
-            bytes.count + path.count < min(memory.count, CacheKey.maximumBytes)
+        key(path: path, into: memory, below: limit)
+    }
+
+    /// The same, of a path and query to which the rules have been applied.
+    /// - Returns: `nil` if the key would be too long.
+    @inline(never)
+    public func keyByRules(
+        path: Span<UInt8>, into memory: UnsafeMutableRawBufferPointer
+    ) -> CacheKeyView? {
+        key(path: path, into: memory, below: CacheKey.maximumBytes)
+    }
+
+    @inline(__always)
+    private func key(
+        path: Span<UInt8>, into memory: UnsafeMutableRawBufferPointer, below limit: Int
+    ) -> CacheKeyView? {
+        guard let place = memory.baseAddress, bytes.count + path.count < min(memory.count, limit)
         else { return nil }
         bytes.withUnsafeBytes { start in
             if let start = start.baseAddress {

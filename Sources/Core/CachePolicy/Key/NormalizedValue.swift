@@ -8,7 +8,9 @@ import HTTPCore
 /// the response is for those who do not send the field.
 ///
 /// Fields that are not lists keep their value as it is, because commas are not separators in them.
-/// The order of members is kept: it is significant in most lists.
+/// The order of members is kept: it is significant in most lists. In Accept-Encoding and
+/// Accept-Language it is not, unless members have weights: their canonical order is that of
+/// `ListMeaning` (``bytes(name:fields:in:by:)``).
 struct NormalizedValue {
     /// Whether the request has the field.
     let isPresent: Bool
@@ -79,6 +81,26 @@ struct NormalizedValue {
             while index < value.count, ASCII.isWhitespace(value[index]) { index &+= 1 }
         }
         return index == value.count
+    }
+
+    /// Whether the order of the value's members says nothing, unless they have weights.
+    var isUnordered: Bool { style == .caselessList }
+
+    /// The whole value in its canonical order. To be called before ``next(name:fields:in:)``.
+    /// - Parameter meanings: the fields whose values are replaced by what they mean.
+    mutating func bytes(
+        name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>, by meanings: FieldMeanings
+    ) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let byte = next(name: name, fields: fields, in: head) { bytes.append(byte) }
+        guard isUnordered else { return bytes }
+        let isOfCodings = name.equals("accept-encoding")
+        if meanings.contains(name) {
+            let meaning =
+                isOfCodings ? ListMeaning.codings(in: bytes) : ListMeaning.languages(in: bytes)
+            if let meaning { return meaning }
+        }
+        return ListMeaning.ordered(bytes, isOfCodings: isOfCodings)
     }
 
     private mutating func open(_ value: ByteRange) {

@@ -7,8 +7,9 @@ import HTTPCore
 /// and in alphabetical order, its length (1 byte), its bytes in lower case, 1 or 0 for present or
 /// absent, and if present the value's length (2 bytes, high byte first) and bytes; for
 /// Authorization the value's SHA-256 instead. In that of the response to a QUERY, the first member
-/// is the request's content (`of(content:)`). Empty if the response has no Vary: it then matches
-/// every request.
+/// is the request's content (`of(content:)`). Before the names may be a member that says which
+/// values are compared by their meaning (`VaryKey+Meanings`). Empty if the response has no Vary: it
+/// then matches every request.
 public struct VaryKey: Sendable, Hashable {
     /// The serialized form.
     public let bytes: [UInt8]
@@ -55,7 +56,9 @@ public struct VaryKey: Sendable, Hashable {
                 continue
             }
             var value = NormalizedValue(name: name, fields: fields, in: head)
-            guard value.isPresent == isPresent else { return false }
+            guard value.isPresent == isPresent else {
+                return Self.isMeanings(name) && matchesMeanings(fields, in: head)
+            }
             guard isPresent else { continue }
             let count = Int(key[position]) << 8 | Int(key[position + 1])
             position += 2
@@ -72,6 +75,11 @@ public struct VaryKey: Sendable, Hashable {
                 continue
             }
             if value.isPlainly(stored, in: head) { continue }
+            if value.isUnordered {
+                let bytes = value.bytes(name: name, fields: fields, in: head, by: [])
+                guard bytes.span.hasSameBytes(as: stored) else { return false }
+                continue
+            }
             for index in stored.indices {
                 guard value.next(name: name, fields: fields, in: head) == stored[index] else {
                     return false
@@ -165,20 +173,28 @@ struct VaryNames {
         var nominated = names.map { range in
             range.indices.map { ASCII.lowercased(bytes[$0]) }
         }
-        guard !nominated.contains(where: { options.gatewayFields.contains($0) }) else {
-            throw .varyAny
+        var meanings: FieldMeanings = []
+        if let route = options.box?.options {
+            nominated.removeAll { route.ignoredFields.contains($0) }
+            guard !nominated.contains(where: { route.gatewayFields.contains($0) }) else {
+                throw .varyAny
+            }
+            meanings = route.meanings
         }
         for name in options.nominatedFields where !nominated.contains(name) {
             nominated.append(name)
         }
+        guard !nominated.isEmpty else { return .none }
         nominated.sort { $0.lexicographicallyPrecedes($1) }
+        if !nominated.contains(where: { meanings.contains($0.span) }) { meanings = [] }
         var key: [UInt8] = []
         key.reserveCapacity(64)
         key.append(VaryKey.version)
+        VaryKey.append(meanings, to: &key)
         for name in nominated {
             key.append(UInt8(clamping: name.count))
             key += name
-            try VaryKey.append(valueOf: name, for: request, in: head, to: &key)
+            try VaryKey.append(valueOf: name, for: request, in: head, by: meanings, to: &key)
         }
         guard key.count <= options.maximumVaryKeyBytes else { throw .varyValues }
         return VaryKey(unchecked: key)

@@ -39,19 +39,30 @@ extension StoreDecision {
         // Most responses that are not stored are excluded by Cache-Control: the other fields are
         // read after it.
         let directives = CacheDirectives(response: response.fields, in: responseBytes)
-        let isTargeted =
-            options.honoursCDNCacheControl && response.fields.contains(.cdnCacheControl)
-        if !isTargeted, options.isShared,
+        if options.box == nil, options.isShared,
             let reason = directives.reasonAgainstStoring(status: response.status)
         {
             return .doNotStore(reason)
         }
         var facts = ResponseFacts(
             response, in: responseBytes, directives: directives, responseTime: responseTime)
+        if let route = options.box?.options {
+            facts.target(
+                TargetedDirectives.first(of: route.targetedFields, in: response, responseBytes))
+            if let reason = facts.reasonAgainstOverriding(for: request, options: options) {
+                return .doNotStore(reason)
+            }
+        }
+        let isPersonal = facts.isPersonal(options)
         facts.settle(options)
         var unstored: QualifiedFields?
+        if options.setCookie == .stripped, facts.present.contains(.setCookie) {
+            unstored = .cookies
+            facts.present.remove(.setCookie)
+        }
         if !facts.directives.flags.isDisjoint(with: [.privateFields, .noCacheFields]) {
-            unstored = unstoredFields(&facts, response, in: responseBytes, options)
+            let named = unstoredFields(&facts, response, in: responseBytes, options)
+            unstored = named.map { $0.union(unstored) } ?? unstored
         }
         let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         if requestDirectives.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
@@ -62,7 +73,9 @@ extension StoreDecision {
         let times = StoredTimes(
             requestTime: requestTime, responseTime: responseTime,
             initialAge: facts.initialAge(requestTime: requestTime))
-        let hasQuery = requestBytes.extracting(request.path.indices).contains(UInt8(ascii: "?"))
+        let hasQuery =
+            key?.hasQuery
+            ?? requestBytes.extracting(request.path.indices).contains(UInt8(ascii: "?"))
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
         // The response to POST needs explicit freshness (RFC 9110 §9.3.3).
         if isPost, !source.isExplicit || lifetime <= times.initialAge {
@@ -71,20 +84,23 @@ extension StoreDecision {
         // A client that sends a cookie may get a personalized response, which a guess at its
         // freshness would serve to others. The stored head does not describe the request, so that
         // the response could not be stored without the guess.
-        if options.isShared, source == .heuristic, request.fields.contains(.cookie) {
+        if options.isShared, source.isGuess, request.fields.contains(.cookie),
+            !options.allowsGuessesForCookies
+        {
             return .doNotStore(.cookie)
         }
-        guard facts.couldBeReused(lifetime: lifetime, age: times.initialAge) else {
+        guard facts.couldBeReused(lifetime: lifetime, age: times.initialAge, options) else {
             return .doNotStore(.uselessWithoutValidator)
         }
         do throws(NotStoredReason) {
             let vary = try facts.vary.key(
                 in: responseBytes, for: request, in: requestBytes, options: options)
-            return .store(
-                Storable(
-                    times: times, lifetime: lifetime, source: source, vary: vary,
-                    hasDate: facts.date != nil && !response.fields.repeated.contains(.date),
-                    unstored: unstored, part: part))
+            var storable = Storable(
+                times: times, lifetime: lifetime, source: source, vary: vary,
+                hasDate: facts.date != nil && !response.fields.repeated.contains(.date),
+                unstored: unstored, part: part)
+            storable.isPersonal = isPersonal
+            return .store(storable)
         } catch {
             return .doNotStore(error)
         }
@@ -170,9 +186,12 @@ extension FreshnessSource {
     fileprivate var isExplicit: Bool {
         switch self {
         case .sharedMaxAge, .maxAge, .expires: true
-        case .heuristic, .none: false
+        case .heuristic, .rule, .none: false
         }
     }
+
+    /// Whether the server has not said that it may be used for so long.
+    var isGuess: Bool { self == .heuristic || self == .rule }
 }
 
 extension FieldSection {
@@ -204,14 +223,17 @@ extension ResponseFacts {
     /// from upstream and for a stored one that a 304 has updated.
     func reasonAgainstStoring(isAuthorized: Bool, options: PolicyOptions) -> NotStoredReason? {
         if let reason = directives.reasonAgainstStoring(status: status) { return reason }
-        if isAuthorized, options.isShared, !directives.allowsSharingAuthorized {
+        if isAuthorized, options.isShared, !directives.allowsSharingAuthorized,
+            !options.allowsEachUserOwn
+        {
             return .authorization
         }
         if vary.isAny { return .varyAny }
         if present.contains(.setCookie), !allowsSetCookie(options.setCookie) { return .setCookie }
-        guard StatusRules.isHeuristicallyCacheable(status) || hasExplicitCacheability else {
-            return .notCacheableByDefault
-        }
+        guard
+            StatusRules.isHeuristicallyCacheable(status) || hasExplicitCacheability
+                || options.hasLifetime(for: status)
+        else { return .notCacheableByDefault }
         if let contentLength, contentLength > options.maximumObjectBytes { return .tooLarge }
         return nil
     }
@@ -229,15 +251,20 @@ extension ResponseFacts {
         case .whenShared:
             directives.flags.contains(.isPublic) || directives.sharedMaxAge != nil
         case .always: true
+        // They are removed before.
+        case .stripped: false
         }
     }
 
     /// Whether a stored copy could ever answer anything: without validation while it is fresh,
     /// while it is being revalidated or in place of an error; or with validation at any time.
-    func couldBeReused(lifetime: Int64, age: Int64) -> Bool {
+    func couldBeReused(lifetime: Int64, age: Int64, _ options: PolicyOptions) -> Bool {
         if !entityTag.isEmpty || !lastModified.isEmpty { return true }
         if directives.flags.contains(.noCache) { return false }
-        let staleUse = max(directives.staleIfError ?? 0, directives.staleWhileRevalidate ?? 0)
-        return lifetime > age || staleUse > 0 && !directives.forbidsStale
+        let staleUse = max(
+            directives.staleIfError ?? 0, directives.staleWhileRevalidate ?? 0,
+            options.staleWhenUnreachableSeconds)
+        return lifetime > age || staleUse > 0 && !options.forbidsStale(directives)
+            || options.box?.options.isOffline ?? false
     }
 }

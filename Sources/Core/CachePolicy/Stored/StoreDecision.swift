@@ -24,6 +24,9 @@ public struct Storable: Sendable, Equatable {
     let unstored: QualifiedFields?
     /// The part of the representation that a 206 has; `nil` if the response is not one.
     public let part: ContentRange?
+    /// Whether the response says that it is for one user, or for one request, which does not count
+    /// on the route: where users are known, they must not share it.
+    public internal(set) var isPersonal = false
 }
 
 /// Why a response is not stored. The same word is used in Cache-Status' `detail`, in the log and in

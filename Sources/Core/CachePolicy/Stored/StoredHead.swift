@@ -154,8 +154,14 @@ extension StoredMetadata {
         guard !lines.isDamaged, lines.trailers == nil || StoredLines.end(of: head) != nil else {
             return nil
         }
+        let given = facts.directives
+        if let route = options.box?.options {
+            facts.target(TargetedDirectives.first(of: route.targetedFields, inStoredHead: head))
+        }
         facts.settle(options)
         var marks = Self.withheld(in: head, by: facts.directives)
+        marks.formUnion(
+            StoredFlags(codingsOf: head, facts, given: given, options: options))
         if lines.trailers != nil { marks.insert(.hasTrailers) }
         if StoredHead.isOfParts(head) { marks.insert(.parts) }
         self.init(
@@ -191,9 +197,11 @@ extension StoredMetadata {
         var flags = marks
         func set(_ flag: StoredFlags, if condition: Bool) { if condition { flags.insert(flag) } }
         set(.noCache, if: directives.flags.contains(.noCache))
-        set(.neverStale, if: directives.forbidsStale)
+        set(.neverStale, if: options.forbidsStale(directives))
         set(
-            .sharedWithAuthorized, if: !options.isShared || directives.allowsSharingAuthorized)
+            .sharedWithAuthorized,
+            if: !options.isShared || directives.allowsSharingAuthorized
+                || options.allowsEachUserOwn)
         set(.immutable, if: directives.flags.contains(.immutable))
         set(.weakEntityTag, if: isWeak)
         set(.strongLastModified, if: facts.isLastModifiedStrong)

@@ -52,7 +52,11 @@ public struct FreshenedResponse: Sendable, Equatable {
         in updateBytes: Span<UInt8>, request: borrowing RequestHead, in requestBytes: Span<UInt8>,
         requestTime: Int64, responseTime: Int64, hasQuery: Bool, options: PolicyOptions
     ) {
-        let incoming = ResponseFacts(update, in: updateBytes, responseTime: responseTime)
+        var incoming = ResponseFacts(update, in: updateBytes, responseTime: responseTime)
+        if let route = options.box?.options {
+            incoming.target(
+                TargetedDirectives.first(of: route.targetedFields, in: update, updateBytes))
+        }
         let times = StoredTimes(
             requestTime: requestTime, responseTime: responseTime,
             initialAge: incoming.initialAge(requestTime: requestTime))
@@ -79,9 +83,12 @@ public struct FreshenedResponse: Sendable, Equatable {
         var vary = VaryKey.none
         if requestDirectives.flags.contains(.noStore) {
             storage = .leave(.requestNoStore)
-        } else if options.isShared, metadata.source == .heuristic, request.fields.contains(.cookie)
+        } else if options.isShared, metadata.source.isGuess, request.fields.contains(.cookie),
+            !options.allowsGuessesForCookies
         {
             storage = .leave(.cookie)
+        } else if let reason = incoming.reasonAgainstOverriding(for: request, options: options) {
+            storage = .leave(reason)
         } else if let reason = facts.reasonAgainstStoring(
             isAuthorized: isAuthorized, options: options)
         {
@@ -195,6 +202,10 @@ extension ResponseFacts {
             absorb(line.id, line.value, in: storedHead)
         }
         if lines.isDamaged { return nil }
+        if let route = options.box?.options {
+            target(
+                TargetedDirectives.first(of: route.targetedFields, inStoredHead: storedHead))
+        }
         settle(options)
     }
 }

@@ -36,6 +36,10 @@ extension Exchange {
 
     /// Chooses the server, unless one is chosen. Returns `nil` if the request has been answered.
     func chooseServer(of balancer: LoadBalancer) -> Origin? {
+        guard origin?.ways !== WayList.offline else {
+            fail(.gateway(.offline))
+            return nil
+        }
         if balanced?.balancer !== balancer {
             // The first time, or after a reload.
             let isFirst = balanced?.state == nil

@@ -36,7 +36,7 @@ extension Exchange {
         caching.forgetKey()
         let renewed: Origin
         do throws(ExchangeError) {
-            renewed = try findOriginAgain()
+            renewed = chooseRules(at: try findOriginAgain())
         } catch {
             fail(error)
             return nil

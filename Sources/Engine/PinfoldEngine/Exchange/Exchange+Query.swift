@@ -18,6 +18,7 @@ extension Exchange {
         }
         guard origin.cacheStores, store != nil else { return missed(.bypass) }
         if bypassesCache(origin) { return missed(.bypassField) }
+        if bypassesByRules(origin) { return missed(.bypass) }
         // What rules do to a response may depend on more than the content as received.
         guard origin.passesUnchanged else { return missed(.requestContent) }
         guard isAdmitted() else { return }
@@ -35,6 +36,7 @@ extension Exchange {
 
     /// The content that is collected is complete, or as much as may be.
     func contentIsGathered() {
+        if upload.awaited != nil { return contentOfSiteIsGathered() }
         guard let gathered = upload.gathered, gathered.isKept, gathered.digest == nil else {
             return forward()
         }

@@ -38,7 +38,7 @@ extension Exchange {
             let origin, origin.cacheStores, origin.passesUnchanged,
             let store = environment.shared.store, let key = caching.key, !mayBeTruncated
         else { return false }
-        guard !bypassesCache(origin) else {
+        guard !bypassesCache(origin), !bypassesByRules(origin) else {
             storing.decide(.bypassField)
             return false
         }
@@ -64,6 +64,11 @@ extension Exchange {
         where caller.holdsConsumedField && storable.vary.hasValue(of: "authorization"):
             notStored(because: .authorization)
             return false
+        // Where users are known, none gets what is for another.
+        case .store(let storable)
+        where storable.isPersonal && identity != nil && !isKeyedByUser:
+            notStored(because: .responsePrivate)
+            return false
         case .store(let storable)
         where isStoredByAnother(storable.vary, isPart: storable.part != nil):
             notStored(because: .duplicate)
@@ -84,6 +89,12 @@ extension Exchange {
             return openTicket(
                 store, key, variant(storable.vary), head, metadata, origin.fingerprint)
         }
+    }
+
+    /// Whether each user has responses of their own.
+    private var isKeyedByUser: Bool {
+        let fields = cacheOptions.nominatedFields
+        return fields.contains { $0.span.equals("x-forwarded-user") }
     }
 
     /// Why the response to a request that was not looked up is not stored.
@@ -215,7 +226,8 @@ extension Exchange {
         switch begun {
         case .success(let ticket):
             ticket.limit = cacheOptions.maximumObjectBytes
-            storing.open(ticket)
+            let others = metadata.flags.intersection(.dependsOnCoding)
+            storing.open(ticket, dependsOnCoding: !others.isEmpty && sendsOtherForms)
             return true
         case .failure(let refusal):
             notStored(because: NotStoredReason(refusal))
@@ -289,7 +301,7 @@ extension Exchange {
         guard !request.isSafe, let key = caching.key, let store = environment.shared.store
         else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
-            invalidate(outdated, in: store)
+            invalidate(keyed(outdated), in: store)
             environment.metrics.add(.cacheInvalidations)
         }
         // Once is enough; nothing else is stored under this key.

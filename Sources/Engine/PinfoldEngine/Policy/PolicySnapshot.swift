@@ -51,6 +51,8 @@ package final class PolicySnapshot: Sendable {
     private let entryTransformations: [RouteTransformation?]
     /// That of the hosts without an entry.
     private let otherTransformation: RouteTransformation?
+    /// What each host entry says about the cache; `nil` if nothing out of the ordinary.
+    let entryCacheRules: [CacheRuleSet?]
     /// All names that the gateway uses; `nil` if there is only its own.
     let names: [GatewayName]?
     private let fingerprints: TrustFingerprints
@@ -166,6 +168,7 @@ package final class PolicySnapshot: Sendable {
             return states
         }
         names = configuration.names
+        entryCacheRules = configuration.hosts.entries.map { CacheRuleSet($0) }
         otherTransformation = RouteTransformation(name: configuration.via)
         entryTransformations = configuration.hosts.entries.map {
             RouteTransformation(

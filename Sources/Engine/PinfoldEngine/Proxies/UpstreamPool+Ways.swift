@@ -6,6 +6,9 @@ extension UpstreamPool {
     func search(
         _ origin: Origin, by ways: WayList, for consumer: any UpstreamConsumer, fresh: Bool
     ) {
+        guard ways !== WayList.offline else {
+            return consumer.upstreamFailed(StreamError(.gateway(.offline)))
+        }
         let search = WaySearch(self, origin, by: ways, for: consumer, fresh: fresh)
         searches[ObjectIdentifier(consumer)] = search
         if search.proceed() { return }

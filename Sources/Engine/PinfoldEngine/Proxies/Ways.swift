@@ -22,6 +22,9 @@ final class WayList: Sendable {
     let ways: [Way]
 
     init(_ ways: [Way]) { self.ways = ways }
+
+    /// There is none, because the server is not asked.
+    static let offline = WayList([])
 }
 
 /// Which way is tried next: those whose parents are up, in their order, each once. If all parents

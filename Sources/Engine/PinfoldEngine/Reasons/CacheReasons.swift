@@ -166,6 +166,12 @@ extension ForwardReason {
             ("the stored response cannot be read", "Check the operational log and the disk.")
         case .partial:
             ("parts of the response are stored, but not all that the request asks for", "")
+        case .coding:
+            (
+                "the stored response is compressed in a way that the client does not accept, and "
+                    + "could not be decompressed, or would be too large",
+                "Have the server send content as clients accept it, and `Vary: Accept-Encoding`."
+            )
         }
     }
 }
@@ -185,6 +191,10 @@ extension StaleUse {
             CacheReasonEntry(token, "`stale-if-error` allows it, because the server failed", "")
         case .unreachable:
             CacheReasonEntry(token, "the server cannot be reached", "")
+        case .offline:
+            CacheReasonEntry(
+                token, "the entry of `hosts` says `offline: true`, so that its server is not asked",
+                "")
         }
     }
 }

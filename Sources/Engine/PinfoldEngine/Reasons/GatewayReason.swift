@@ -11,6 +11,7 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
     case poolWaitTimeout
     case descriptorsExhausted
     case onlyIfCached
+    case offline
     case mustRevalidate
     case storedBodyUnreadable
     case superseded
@@ -87,6 +88,13 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
                 "only-if-cached", .gateway, 504, .internalResponse,
                 "no usable response is stored, and the request allows stored responses only",
                 remedy: "Nothing: the client sent `Cache-Control: only-if-cached`.")
+        case .offline:
+            ReasonEntry(
+                "offline", .gateway, 504, .internalResponse,
+                "nothing is stored that answers the request, and its server is not asked",
+                remedy:
+                    "The entry of `hosts`, or one of its `paths`, says `offline: true`: without "
+                    + "it, the request is sent to the server.")
         case .mustRevalidate:
             ReasonEntry(
                 "must-revalidate", .gateway, 504, .destinationUnavailable,
@@ -114,7 +122,7 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
         case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
             .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
             true
-        case .requestTimeout, .clientTimeout, .tunnelIdleTimeout, .onlyIfCached,
+        case .requestTimeout, .clientTimeout, .tunnelIdleTimeout, .onlyIfCached, .offline,
             .mustRevalidate, .storedBodyUnreadable:
             false
         }

@@ -76,9 +76,21 @@ package final class Origin {
     let tls: TLSClientContext?
     private(set) var reachability: ServerReachability?
     private(set) var cacheStores = false
+    /// Whether the cache is used for its requests as it is. Otherwise it is not used, or the path
+    /// decides how (``usesRules``).
+    private(set) var usesCachePlainly = false
+    /// Whether the path of a request decides how the cache is used for it: by another origin, which
+    /// is made for that (``init(_:route:of:)``).
+    private(set) var usesRules = false
+    /// Whether its requests are kept away from the cache under some conditions.
+    private(set) var hasConditions = false
+    /// Where its origins by rules are in the table; valid only if they are there.
+    var ruledPlace = 0
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
+    /// The most bytes of stored content that are decoded, or compressed, for a client.
+    private(set) var formBytes = 0
     /// Whether these rules leave requests and the server's responses as they are.
     private(set) var passesUnchanged = true
     /// The rules that its requests may match; `nil` if all of them are served.
@@ -110,8 +122,10 @@ package final class Origin {
     /// The trust and access rules under which its responses are obtained; stable over restarts.
     /// Responses stored under others are not used.
     let trust: TrustFingerprint
-    /// The part of it that is stored.
+    /// The part of it that is stored, and by which rules.
     let fingerprint: UInt64
+    /// The rules for its path; `nil` if it has none, or paths decide.
+    private let cacheRoute: CacheRuleSet.Route?
     /// How its responses are cached.
     private(set) var caching = Caching()
     /// Its server has responded as expected, with TLS or with HTTP in clear text: a connection that
@@ -156,6 +170,7 @@ package final class Origin {
         self.key = key
         self.carrier = carrier
         original = nil
+        cacheRoute = nil
         balancer = nil
         forwards = if case .proxy(let proxy) = key.proxyUse { proxy } else { nil }
         tunnelProxy = if case .tunnel(let proxy) = key.proxyUse { proxy } else { nil }
@@ -173,7 +188,8 @@ package final class Origin {
         fingerprint = trust.prefix
         let authority = Self.authority(key)
         self.authority = Array(authority.utf8)
-        keyStart = Self.keyStart(key, Self.cachedAuthority(key) ?? authority, trust, policy)
+        keyStart = Self.keyStart(
+            key, Self.cachedAuthority(key) ?? authority, trust, policy, entryIndex)
         adopt(policy)
     }
 
@@ -186,6 +202,7 @@ package final class Origin {
         key.ruleWays = names
         self.key = key
         original = base
+        cacheRoute = nil
         balancer = base.balancer
         carrier = base.balancer == nil ? base : nil
         forwards = nil
@@ -219,7 +236,8 @@ package final class Origin {
             let prefix = CacheRoute.direct.prefix(by: policy.number(ofWays: names)).utf8
             let hasRoute = !former.starts(with: "http".utf8)
             keyStart = CacheKeyStart(
-                hasRoute ? prefix.dropLast() + [UInt8(ascii: "-")] + former : prefix + former)
+                hasRoute ? prefix.dropLast() + [UInt8(ascii: "-")] + former : prefix + former,
+                isByRules: base.keyStart.isByRules)
         }
         fingerprint = trust.prefix
         adopt(policy)
@@ -256,6 +274,7 @@ package final class Origin {
         key = first.key
         carrier = nil
         original = nil
+        cacheRoute = nil
         self.balancer = balancer
         forwards = nil
         tunnelProxy = nil
@@ -276,7 +295,7 @@ package final class Origin {
         authority = first.authority
         // No server has such a name (RFC 6761 §6.4), and it stays if servers come and go.
         keyStart = Self.keyStart(
-            key, "\(key.set ?? "").upstreams.invalid", trust, policy)
+            key, "\(key.set ?? "").upstreams.invalid", trust, policy, entryIndex)
         adopt(policy)
     }
 
@@ -287,73 +306,72 @@ package final class Origin {
     }
 
     private static func keyStart(
-        _ key: Key, _ authority: String, _ trust: TrustFingerprint, _ policy: PolicySnapshot
+        _ key: Key, _ authority: String, _ trust: TrustFingerprint, _ policy: PolicySnapshot,
+        _ entryIndex: Int?
     ) -> CacheKeyStart {
-        let route = cacheRoute(key, trust, policy)
+        let route = cacheRoute(key, trust, policy, entryIndex)
         let scheme = key.isSecure ? "https" : "http"
-        return CacheKeyStart(Array("\(route.prefix)\(scheme)://\(authority)".utf8))
+        return CacheKeyStart(
+            Array("\(route.prefix)\(scheme)://\(authority)".utf8),
+            isByRules: policy.cacheRules(entryIndex: entryIndex) != nil)
     }
 
     /// An upgraded request shares the cache with requests for https if both are under the same
     /// rules.
     private static func cacheRoute(
-        _ key: Key, _ trust: TrustFingerprint, _ policy: PolicySnapshot
+        _ key: Key, _ trust: TrustFingerprint, _ policy: PolicySnapshot, _ entryIndex: Int?
     ) -> CacheRoute {
         if let forwarding = key.forwarding { return .reverse(forwarding.traits) }
         if key.requestedPort == key.port { return .direct }
         let direct = policy.entry(host: key.host, port: key.port)
         return policy.fingerprint(entryIndex: direct, isFixed: false) == trust
-            ? .direct : .upgraded
+            && policy.cachesAlike(entryIndex, direct) ? .direct : .upgraded
     }
 
-    /// How an origin's responses are cached. It is immutable, so that it can be used in place
-    /// instead of being copied for each request.
-    final class Caching {
-        /// The cache's policy, with the route's own part of the key.
-        let options: PolicyOptions
-        /// The request fields that bypass the cache.
-        let bypassFields: BypassFields
-        /// Whether what is being stored is received to its end if its client leaves.
-        let fill: CacheFill
-        /// Bytes of the slices in which responses are requested; `nil` for what clients request.
-        let sliceBytes: Int?
-
-        init(
-            options: PolicyOptions = PolicyOptions(), bypassFields: BypassFields = BypassFields([]),
-            fill: CacheFill = .whileWanted, sliceBytes: Int? = nil
-        ) {
-            self.options = options
-            self.bypassFields = bypassFields
-            self.fill = fill
-            self.sliceBytes = sliceBytes
-        }
+    /// An origin for requests to which some of its rules for the cache apply. It has no
+    /// connections of its own.
+    init(_ base: Origin, route: CacheRuleSet.Route) {
+        key = base.key
+        original = base.base
+        balancer = base.balancer
+        carrier = base.balancer == nil ? base : nil
+        forwards = base.forwards
+        tunnelProxy = base.tunnelProxy
+        sharesLimit = base.sharesLimit
+        policy = base.policy
+        timeouts = base.timeouts
+        entryIndex = base.entryIndex
+        refusal = base.refusal
+        match = base.match
+        maxConnections = base.maxConnections
+        // The search for a way says that there is none where the server is not asked.
+        ways = route.rules.isOffline ?? false ? .offline : base.ways
+        self.route = base.route
+        tls = base.tls
+        http2 = HTTP2Standing(base.policy, entryIndex: entryIndex, tls, key)
+        authority = base.authority
+        trust = base.trust
+        keyStart = CacheKeyStart(base.keyStart.bytes, isByRules: route.query != nil)
+        fingerprint = base.fingerprint ^ route.mark
+        cacheRoute = route
+        adopt(base.policy)
     }
 
     /// Adopts another snapshot, in which nothing that its connections depend on has changed.
     func adopt(_ policy: PolicySnapshot) {
         self.policy = policy
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
-        cacheStores = policy.configuration.cacheStores(entry: entryIndex)
-        var options = policy.cacheOptions
-        let nominated =
-            (entry?.keyFields ?? []) + (key.forwarding?.traits.nominatedFields ?? [])
-        options.nominatedFields = nominated.map { Array($0.utf8) }
-            .filter { $0.count <= VaryKey.maximumNameBytes }
-        options.honoursCDNCacheControl = key.isFixed
-        options.trustsLastModified = !(entry?.response.translates ?? false)
-        if let forwarding = key.forwarding, forwarding.mode != .none {
-            options.gatewayFields = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
-        }
-        let bypass = BypassFields(
-            policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
-        // A reverse route's upstream uses the gateway's own.
-        caching = Caching(
-            options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass,
-            fill: entry?.cacheFill ?? policy.configuration.cache.fill,
-            sliceBytes: entry?.cacheSliceBytes)
+        usesRules = cacheRoute == nil && policy.cacheRules(entryIndex: entryIndex) != nil
+        cacheStores =
+            policy.configuration.cache.isEnabled
+            && (cacheRoute?.rules.stores ?? entry?.cache.stores ?? true)
+        usesCachePlainly = cacheStores && !usesRules
+        caching = Caching(of: self, cacheRoute, entry, policy)
+        hasConditions = caching.conditions != nil
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
         passesUnchanged = !(transformation?.changesMessages ?? false)
+        formBytes = (entry?.response ?? ResponseRules()).maximumBytes
         rules = policy.rules(host: key.host, port: key.requestedPort)
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.

@@ -26,6 +26,8 @@ package final class OriginTable {
     /// The origins by ways that rules name, by those that they are for.
     private var ruled: [ObjectIdentifier: [Origin]] = [:]
     private var ruledCount = 0
+    /// The origins by rules for the cache.
+    var byRules = OriginsByRules()
     private var count = 0
     /// How many origins have become unused since the last search.
     private var unused = 0
@@ -210,6 +212,7 @@ package final class OriginTable {
     private func forgetRuled() {
         ruled = [:]
         ruledCount = 0
+        byRules.removeAll()
     }
 
     private func make(

@@ -284,6 +284,24 @@ struct MemoryShard {
 
     // MARK: Changing
 
+    /// A response, or the one that has replaced its head, takes more memory from now on. Returns
+    /// `false` if neither is kept.
+    mutating func grow(_ response: CachedResponse, by count: Int) -> Bool {
+        var slot = table.start(response.keyHash)
+        while slot >= 0 {
+            if let kept = table[slot].response,
+                kept === response || kept.sharesRenditions(with: response)
+            {
+                table[slot].bytes += count
+                table.hasGrown(slot, by: Int64(count))
+                bytes += count
+                return true
+            }
+            slot = table[slot].chain
+        }
+        return false
+    }
+
     /// Adds a response, replacing the same variant of the same key. What is removed as a result is
     /// appended to `dropped`, to be freed outside the lock.
     mutating func insert(_ response: CachedResponse, dropped: inout [CachedResponse]) {

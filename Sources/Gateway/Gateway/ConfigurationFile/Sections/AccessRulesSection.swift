@@ -244,7 +244,8 @@ extension SnapshotReader {
         return rules
     }
 
-    fileprivate func pathPattern(_ field: Field) -> PathPattern? {
+    /// A pattern of paths, here and in `hosts`.
+    func pathPattern(_ field: Field) -> PathPattern? {
         let expected = "a path such as /v1/items, /v1/* or /v1/**"
         guard let text = field.text(expected: expected) else { return nil }
         do {

@@ -86,7 +86,8 @@ extension HostEntry {
                 ConfigurationKey("response", \.response, table: ResponseRules.table, isBlock: true)
                     .printed { !$0.response.isEmpty },
                 ConfigurationKey("timeouts", \.timeouts, table: HostTimeouts.table),
-                ConfigurationKey("cache", \.self, table: cache),
+                ConfigurationKey("cache", \.self, table: cacheTable),
+                pathsKey,
                 probeKey,
             ])
     }
@@ -123,23 +124,6 @@ extension HostEntry {
             reading: { $1.milliseconds(in: HostTimeouts.range) }, text: { _ in nil })
         return KeyTable(
             keys: [timeout] + RequestRules.table.keys.map { $0.lifted(to: \.request) })
-    }
-
-    /// `cache` of an entry.
-    private static var cache: KeyTable<Self> {
-        KeyTable(keys: [
-            .boolean("store", \.cacheStores),
-            ConfigurationKey(
-                "key", \.cacheKeyFields, reading: { $0.fieldNames($1) }, text: YAMLText.list),
-            .choice("form", \.response.cacheForm),
-            ConfigurationKey(
-                "fill", \.cacheFill, byDefault: "from cache.fill", reading: { $1.choice() },
-                text: { $0?.rawValue }),
-            ConfigurationKey(
-                "slice", \.cacheSliceBytes, byDefault: "what clients request",
-                reading: { $1.bytes(in: 64 << 10...64 << 20) },
-                text: { $0.map(Quantity.text(bytes:)) }),
-        ])
     }
 
     /// `probe`, which is `nil` unless it is written.
@@ -214,6 +198,7 @@ extension SnapshotReader {
         // Contradictions between the parts are reported only if each part is valid by itself.
         if validation.errors.count == errorsBefore {
             if let request = section["request"] { check(request: request, entry.request) }
+            checkCacheRules(section, entry)
             if let response = section["response"] { check(response: response, entry.response) }
         }
         if let other = section["request"]?.key("timeout"),

@@ -74,11 +74,8 @@ extension ConfigurationSnapshot {
         var keys: [String] = []
         if one.request != other.request { keys.append("request") }
         if one.response != other.response { keys.append("response") }
-        if one.cacheStores != other.cacheStores || one.cacheKeyFields != other.cacheKeyFields
-            || one.cacheFill != other.cacheFill || one.cacheSliceBytes != other.cacheSliceBytes
-        {
-            keys.append("cache")
-        }
+        if one.cache != other.cache { keys.append("cache") }
+        if one.paths != other.paths { keys.append("paths") }
         if one.via != other.via { keys.append("via") }
         if one.switchProtocols != other.switchProtocols { keys.append("switchProtocols") }
         return keys

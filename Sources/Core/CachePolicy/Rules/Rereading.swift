@@ -1,0 +1,36 @@
+import HTTPCore
+
+/// What becomes of a stored response once the route's rules have changed.
+public enum RereadResponse: Sendable, Equatable {
+    /// It is kept, with other metadata.
+    case kept(StoredMetadata)
+    /// It would not have been stored under the rules, and is to be dropped.
+    case outdated(NotStoredReason)
+    /// It has been made stale since it was stored, and is used as that: the server will say more
+    /// about it.
+    case stale
+}
+
+extension StoredMetadata {
+    /// Reads a stored response by other rules.
+    ///
+    /// - Parameters:
+    ///   - head: its stored head.
+    ///   - hasQuery: whether the key's URI has a query.
+    ///   - options: the policy with the route's present rules.
+    public func reread(
+        _ head: Span<UInt8>, hasQuery: Bool, options: PolicyOptions
+    ) -> RereadResponse {
+        if freshUntil < times.responseTime - times.initialAge + lifetime { return .stale }
+        guard let facts = ResponseFacts(storedHead: head, times: times, options: options),
+            var metadata = StoredMetadata(
+                storedHead: head, times: times, hasQuery: hasQuery, options: options)
+        else { return .outdated(.storeUnavailable) }
+        // What the request had is not known, but the key is not changed by such rules.
+        if let reason = facts.reasonAgainstStoring(isAuthorized: false, options: options) {
+            return .outdated(reason)
+        }
+        metadata.bodyBytes = bodyBytes
+        return .kept(metadata)
+    }
+}

@@ -1,0 +1,129 @@
+import CachePolicy
+import CacheStore
+import HTTPCore
+
+// Phase 3 where an entry of hosts has rules for the cache: which of them apply to the request's
+// path. For such a request its origin is another one, with these rules, and the same connections.
+extension Exchange {
+    /// Looks a request up by the rules of its path.
+    @inline(never)
+    func lookUpByRules(at base: Origin) {
+        guard base.usesRules else { return missed(.bypass) }
+        if foundByRules(at: base) { return }
+        let origin = chooseRules(at: base)
+        if bypassesByRules(origin) { return missed(.bypass) }
+        lookUp(at: origin)
+    }
+
+    /// Answers with a response in memory, if it tells by itself which rules it was stored under:
+    /// then they are those of the path, and it need not be compared with any pattern.
+    private func foundByRules(at base: Origin) -> Bool {
+        guard
+            let view = base.keyStart.keyByRules(
+                path: requestHead.octets.extracting(request.path.indices),
+                into: environment.keyMemory),
+            case .one(let response)? = store?.lookup(view),
+            let origin = origins.ruled(base, bearing: response.policy), !origin.hasConditions,
+            !bypassesCache(origin), answers(response, origin)
+        else { return false }
+        go(byRulesOf: origin)
+        found(response, view, origin)
+        return true
+    }
+
+    /// Goes on by the rules of the request's path.
+    /// - Returns: the origin with these rules; the one given if it has them already, or has none.
+    func chooseRules(at base: Origin) -> Origin {
+        guard base.usesRules, let rules = base.policy.cacheRules(entryIndex: base.entryIndex) else {
+            return base
+        }
+        let index = withRequestHead { rules.index(of: $0.extracting(request.path.indices)) }
+        let origin = origins.ruled(base, route: index, of: rules)
+        go(byRulesOf: origin)
+        return origin
+    }
+
+    private func go(byRulesOf origin: Origin) {
+        forwarding.go(to: origin)
+        guard let sentHead = origin.caching.sentHead, let stream = client else { return }
+        client = ChangedHeads(of: stream, by: sentHead, environment.loop.buffers)
+    }
+
+    /// Whether a condition of the route keeps the request away from the cache, besides those that
+    /// concern its fields.
+    func bypassesByRules(_ origin: Origin) -> Bool {
+        guard origin.hasConditions, let conditions = origin.caching.conditions else { return false }
+        return withRequestHead { bytes in
+            if conditions.areMet(byQueryOf: bytes.extracting(request.path.indices)) { return true }
+            guard request.fields.contains(.cookie) else { return false }
+            for index in 0..<request.fields.endIndex {
+                let field = request.fields[index]
+                if field.id == .cookie,
+                    conditions.areMet(byCookies: bytes.extracting(field.value.indices))
+                {
+                    return true
+                }
+            }
+            return false
+        }
+    }
+
+    // MARK: The key
+
+    /// The key under rules; `nil` if it is too long.
+    @inline(never)
+    func writeKeyByRules(_ origin: Origin) -> CacheKeyView? {
+        guard origin.keyStart.isByRules else { return nil }
+        let origin = chooseRules(at: origin)
+        let path = requestHead.octets.extracting(request.path.indices)
+        guard let query = origin.caching.query else {
+            return origin.keyStart.keyByRules(path: path, into: environment.keyMemory)
+        }
+        let keyed = query.applied(to: path)
+        return origin.keyStart.keyByRules(path: keyed.span, into: environment.keyMemory)
+    }
+
+    /// The key of another URI of the same origin, given without rules.
+    func keyed(_ key: CacheKey) -> CacheKey {
+        guard let origin, let rules = origin.policy.cacheRules(entryIndex: origin.entryIndex) else {
+            return key
+        }
+        return rules.keyed(key)
+    }
+
+    // MARK: What was stored under other rules
+
+    /// The response among some that can be used once it is read by the route's present rules, which
+    /// have changed since it was stored. It is kept so from now on.
+    @inline(never)
+    func reread(_ responses: [CachedResponse], at origin: Origin) -> CachedResponse? {
+        guard let store else { return nil }
+        let candidates = responses.filter { isUnderOtherRules($0, origin) }
+        guard let response = candidates.max(by: { $0.metadata.date < $1.metadata.date }) else {
+            return nil
+        }
+        switch response.metadata.reread(
+            response.head.octets, hasQuery: caching.key?.hasQuery ?? false,
+            options: origin.caching.options)
+        {
+        case .kept(let metadata):
+            return try? store.update(
+                response, vary: response.varyKey, head: response.head, metadata: metadata,
+                policy: origin.fingerprint)
+        case .outdated:
+            store.remove(response)
+            return nil
+        case .stale: return response
+        }
+    }
+
+    /// Whether a response would answer the request, but was stored under other rules that can be
+    /// changed.
+    private func isUnderOtherRules(_ response: CachedResponse, _ origin: Origin) -> Bool {
+        let difference = response.policy ^ origin.fingerprint
+        guard difference != 0, difference & ~CacheRuleSet.changeable == 0 else { return false }
+        if response.varyKey.isEmpty { return true }
+        if withRequestHead({ response.varyKey.matches(request, in: $0) }) { return true }
+        return request.method == .query && answersQuery(response)
+    }
+}

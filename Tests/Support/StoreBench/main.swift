@@ -8,8 +8,8 @@ import Clocks
 //     StoreBench fill FOLDER COUNT BYTES    stores COUNT responses with bodies of BYTES bytes, and
 //                                           then waits to be killed
 //     StoreBench open FOLDER COUNT BYTES    opens what was filled, and reads some of it
-//     StoreBench purge FOLDER COUNT BYTES   stores COUNT responses with tags, purges some of them by
-//                                           tag, prefix and host, and looks others up meanwhile
+//     StoreBench purge FOLDER COUNT BYTES   stores COUNT responses with tags, purges some of them
+//                                           by tag, prefix and host, and looks others up meanwhile
 
 /// Kibibytes of memory that the process occupies.
 func resident() -> Int {

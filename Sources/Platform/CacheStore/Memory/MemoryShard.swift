@@ -226,7 +226,8 @@ struct MemoryShard {
         }
     }
 
-    /// How often each response in `count` slots from `start` on was found since this was last asked.
+    /// How often each response in `count` slots from `start` on was found since this was last
+    /// asked.
     mutating func takeHits(
         from start: Int, count: Int, _ body: (CachedResponse, UInt32) -> Void
     ) -> Int? {

@@ -6,8 +6,8 @@ import Synchronization
 /// one atomic load while there are none.
 ///
 /// A purge gets a serial. Whatever is stored knows up to which serial bans are not about it
-/// (`CachedResponse.born`, for a row its id), so that a ban can stay in force for as long as it takes
-/// to carry it out without being about what is stored after it:
+/// (`CachedResponse.born`, for a row its id), so that a ban can stay in force for as long as it
+/// takes to carry it out without being about what is stored after it:
 ///
 ///     registered ─► shards know ─► settled ─► journal synced ─► acknowledged
 ///                                     │
@@ -170,8 +170,8 @@ final class BansInForce: Sendable {
         }
     }
 
-    /// Keys whose responses have been removed, and that must stay so. Returns their serial; `nil` if
-    /// too many wait for the disk.
+    /// Keys whose responses have been removed, and that must stay so. Returns their serial; `nil`
+    /// if too many wait for the disk.
     func register(_ banned: BannedKeys) -> UInt64? {
         state.withLock { state in
             guard state.keyBytes + banned.count <= Self.keyLimit else { return nil }

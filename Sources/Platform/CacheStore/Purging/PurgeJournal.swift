@@ -138,8 +138,8 @@ final class PurgeJournal: @unchecked Sendable {
         bytes += content
     }
 
-    /// What a record is, with a checksum of its length: a wrong length would look like a record that
-    /// is cut off.
+    /// What a record is, with a checksum of its length: a wrong length would look like a record
+    /// that is cut off.
     private static func word(_ kind: UInt32, _ count: Int) -> UInt32 {
         let sum = (UInt64(count) << 8 | UInt64(kind)) &* 0x9E37_79B9_7F4A_7C15
         return UInt32(truncatingIfNeeded: sum >> 40) << 8 | kind
@@ -200,7 +200,8 @@ final class PurgeJournal: @unchecked Sendable {
 
     // MARK: The content of a ban's record
 
-    /// Serial, row, time (64 bits each), soft, kind, two lengths (16 bits each), port and the bytes.
+    /// Serial, row, time (64 bits each), soft, kind, two lengths and a port (16 bits each), and the
+    /// bytes.
     static func content(of ban: Ban) -> [UInt8] {
         var bytes: [UInt8] = []
         withUnsafeBytes(of: ban.mark.serial.littleEndian) { bytes += $0 }

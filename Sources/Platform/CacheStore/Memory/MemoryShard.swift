@@ -220,8 +220,7 @@ struct MemoryShard {
             }
             stale.born = serial
             dropped.append(response)
-            bytes += stale.memoryBytes - table[slot].bytes
-            table[slot].bytes = stale.memoryBytes
+            // It takes as much as the other one did, and the queues know of that.
             table[slot].response = stale
         }
     }

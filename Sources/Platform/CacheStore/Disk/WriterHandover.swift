@@ -69,6 +69,7 @@ extension DiskWriter {
         rows.forget()
         watch.forget()
         borrowed = []
+        closePurges()
         lock.endWriting()
         let milliseconds = Int((Clock.monotonicNanoseconds() - start) / 1_000_000)
         tier.onEvent(.handedOver(reading: reading.count, milliseconds: milliseconds))

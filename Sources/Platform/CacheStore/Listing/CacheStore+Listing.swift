@@ -101,11 +101,11 @@ struct EntryLister: Sendable {
         var steps = 0
         while let from = place, page.count < limit, steps < Self.memorySteps {
             steps += 1
-            place = memory.visitEntries(from: from, atMost: limit - page.count) { response, hits in
+            place = memory.visitEntries(from: from, atMost: limit - page.count) { entry in
                 // The others have rows.
-                guard !disk.index.hasRow(response), bans.verdict(response).isNone else { return }
+                guard !disk.index.hasRow(entry.token) else { return }
                 var info = StoredEntryInfo(
-                    response, hits: hits, tagFields: bans.tagFields)
+                    entry.response, hits: entry.hits, tagFields: bans.tagFields)
                 info.trust = trust[info.policy]
                 info.head = nil
                 page.append(info)
@@ -118,7 +118,7 @@ struct EntryLister: Sendable {
         var found = disk.rows(of: key).compactMap { info($0, policy) }
             .filter { $0.key == key.bytes }
         let inMemory = key.withView { memory.entries($0) }
-        for entry in inMemory where !disk.index.hasRow(entry.response) {
+        for entry in inMemory where !disk.index.hasRow(entry.token) {
             var info = StoredEntryInfo(
                 entry.response, hits: entry.hits, tagFields: bans.tagFields)
             info.trust = trust[info.policy]
@@ -140,7 +140,7 @@ struct EntryLister: Sendable {
         info.trust = trust[info.policy]
         info.hits += UInt64(disk.index.hits(of: row.id))
         let inMemory = CacheKey(bytes: info.key).withView { memory.entries($0) }
-        if let same = inMemory.first(where: { $0.response.token.id == row.id }) {
+        if let same = inMemory.first(where: { $0.token.id == row.id }) {
             info.isInMemory = true
             info.hits += UInt64(same.untold)
         }
@@ -165,10 +165,10 @@ struct EntryLister: Sendable {
         var progress = PurgeProgress()
         var place: MemoryTier.Place? = MemoryTier.Place()
         while let from = place {
-            place = memory.visitEntries(from: from, atMost: .max) { response, _ in
-                let verdict = table.verdict(
-                    key: response.key, head: response.head, .born(0))
-                if !verdict.isNone, bans.verdict(response).isNone { progress.memoryEntries += 1 }
+            place = memory.visitEntries(from: from, atMost: .max) { entry in
+                let response = entry.response
+                let verdict = table.verdict(key: response.key, head: response.head, .born(0))
+                if !verdict.isNone { progress.memoryEntries += 1 }
             }
         }
         let candidates = RowCandidates(

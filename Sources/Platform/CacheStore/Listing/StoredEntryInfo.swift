@@ -9,7 +9,8 @@ public struct StoredEntryInfo: Sendable, Equatable {
     public var contentType: [UInt8]?
     /// Bytes of its content, as it is stored; `nil` if that is not known.
     public var bytes: UInt64?
-    /// How often it was found, since it was stored; a 304 begins anew.
+    /// How often it was found since it was stored. After a 304, what was found while it was in
+    /// memory counts on.
     public var hits: UInt64
     /// When it was received, in seconds since 1970.
     public var stored: Int64

@@ -163,9 +163,9 @@ def is_filled(at: Running, expected: bool) -> bool:
     wire.read_until(b"\r\n\r\n")
     wire.close()
     if expected:
-        until(lambda: at.gateway.metric("pinfold_cache_stores_total") >= 1)
+        until(lambda: at.gateway.metric("pinfold_cache_stores_total") >= 1, "stored")
     else:
-        until(lambda: at.gateway.metric("pinfold_cache_stores_aborted_total") >= 1)
+        until(lambda: at.gateway.metric("pinfold_cache_stores_aborted_total") >= 1, "given up")
     return ("hit" in at.get("/fill").cache_status) == expected
 
 

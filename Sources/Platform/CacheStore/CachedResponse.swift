@@ -28,18 +28,28 @@ public final class CachedResponse: @unchecked Sendable {
     /// key's shard, which readers hold as well: the entry may be written when the response leaves
     /// memory.
     var token = IndexToken.none
+    /// The purges that it is not about: those up to this serial. Changed under the lock of its
+    /// key's shard, once others know of it.
+    var born = UInt64.max
+    /// Since when a soft purge has made it stale, in seconds since 1970; 0 if none has. Whoever
+    /// makes metadata of its head again applies it (`StoredMetadata.stale(since:)`).
+    public let staleSince: Int64
     /// Bytes of its chunks on disk, if it has any there.
     let chunkBytes: Int
 
     /// Until when nobody else revalidates it in the background, in seconds since 1970.
     private let claimedUntil = Atomic<Int64>(0)
 
+    /// Its other forms, once somebody has asked for one.
+    private let otherForms = AtomicLazyReference<StoredForms>()
+
     /// Takes ownership of `builder`'s memory.
     init(
         keyHash: UInt64, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64,
-        block: consuming ResponseBlock, body: BodyStorage, chunkBytes: Int
+        block: consuming ResponseBlock, body: BodyStorage, chunkBytes: Int, staleSince: Int64 = 0
     ) {
         self.keyHash = keyHash
+        self.staleSince = staleSince
         self.varyKey = varyKey
         self.policy = policy
         self.chunkBytes = chunkBytes
@@ -47,7 +57,7 @@ public final class CachedResponse: @unchecked Sendable {
         headCount = block.headCount
         contiguousCount = block.bodyCount
         self.block = block.take()
-        var metadata = metadata
+        var metadata = staleSince > 0 ? metadata.stale(since: staleSince) : metadata
         switch body {
         case .contiguous:
             let bytes = UnsafeRawBufferPointer(
@@ -82,6 +92,15 @@ public final class CachedResponse: @unchecked Sendable {
         return claimedUntil.compareExchange(
             expected: current, desired: end, ordering: .relaxed
         ).exchanged
+    }
+
+    /// Its forms other than the stored one.
+    public var forms: StoredForms { otherForms.load() ?? otherForms.storeIfNil(StoredForms()) }
+
+    /// Whether it has the same content as another response, in whatever forms.
+    func sharesRenditions(with other: CachedResponse) -> Bool {
+        guard let own = otherForms.load()?.renditions else { return false }
+        return own === other.otherForms.load()?.renditions
     }
 
     /// Allows the next claim from `time` on.
@@ -139,15 +158,30 @@ public final class CachedResponse: @unchecked Sendable {
 
     /// A response with another head and the same body; `nil` if there is no memory.
     func withHead(
-        _ head: UnsafeRawBufferPointer, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64
+        _ head: UnsafeRawBufferPointer, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64,
+        staleSince: Int64 = 0
     ) -> CachedResponse? {
         let made = ResponseBlock(
             key: key, head: head, bodyCapacity: contiguousCount, heap: block.heap)
         guard var block = made else { return nil }
         guard block.append(ownBytes, limit: contiguousCount) else { return nil }
-        return CachedResponse(
+        let response = CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
-            body: storage, chunkBytes: chunkBytes)
+            body: storage, chunkBytes: chunkBytes, staleSince: staleSince)
+        if let forms = otherForms.load() {
+            _ = response.otherForms.storeIfNil(StoredForms(forms.renditions))
+        }
+        return response
+    }
+
+    /// The same response, stale from this second on at the latest; `nil` if there is no memory.
+    func stale(since time: Int64) -> CachedResponse? {
+        let since = max(1, staleSince > 0 ? min(staleSince, time) : time)
+        let response = withHead(
+            head, varyKey: varyKey, metadata: metadata, policy: policy, staleSince: since)
+        response?.token = token
+        response?.born = born
+        return response
     }
 
     /// The same response with its body only in a level below memory; `nil` if there is no memory.
@@ -156,7 +190,7 @@ public final class CachedResponse: @unchecked Sendable {
         guard let block = made else { return nil }
         return CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
-            body: .disk(body), chunkBytes: chunkBytes)
+            body: .disk(body), chunkBytes: chunkBytes, staleSince: staleSince)
     }
 
     /// The same response with its body in parts, of which some may be stored; `nil` if there is no
@@ -171,13 +205,14 @@ public final class CachedResponse: @unchecked Sendable {
         return CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata.ofParts, policy: policy,
             block: block,
-            body: .contiguous, chunkBytes: chunkBytes)
+            body: .contiguous, chunkBytes: chunkBytes, staleSince: staleSince)
     }
 
     /// Bytes that it occupies in the memory tier, including overhead of the allocator and the
     /// table.
     var memoryBytes: Int {
-        let own = 320 + block.capacity + varyKey.bytes.count
+        let renditions = otherForms.load()?.renditions.memoryBytes ?? 0
+        let own = 328 + block.capacity + varyKey.bytes.count + renditions
         switch body {
         case .contiguous, .disk, .arriving, .parts: return own
         // Whole pages, plus the kernel's own memory for an open file.

@@ -73,6 +73,20 @@ public struct StoredFlags: OptionSet, Sendable {
     /// The head is that of a whole representation of which parts are stored, as entries of their
     /// own.
     @inlinable public static var parts: StoredFlags { StoredFlags(rawValue: 1 << 11) }
+
+    /// The content is encoded, for clients whatever they accept: it may have to be decoded for some
+    /// (`StoredCoding`).
+    @inlinable public static var encoded: StoredFlags { StoredFlags(rawValue: 1 << 14) }
+    /// The content is not encoded, and is compressed for clients that accept that.
+    @inlinable public static var compressible: StoredFlags { StoredFlags(rawValue: 1 << 15) }
+    /// A hit may be more than the stored head and content.
+    @inlinable public static var hasOtherForms: StoredFlags {
+        StoredFlags(rawValue: 1 << 11 | 1 << 14 | 1 << 15)
+    }
+    /// The client's Accept-Encoding decides about the form in which the content is sent.
+    @inlinable public static var dependsOnCoding: StoredFlags {
+        StoredFlags(rawValue: 1 << 14 | 1 << 15)
+    }
 }
 
 /// Where a freshness lifetime comes from (RFC 9111 §4.2.1); the first that applies.
@@ -100,7 +114,7 @@ public struct StoredMetadata: Sendable, Equatable {
     /// When the response was requested and received.
     public let times: StoredTimes
     /// The first second at which the response is stale.
-    public let freshUntil: Int64
+    public internal(set) var freshUntil: Int64
     /// The freshness lifetime in seconds.
     public let lifetime: Int64
     /// Value of Date.
@@ -139,6 +153,13 @@ public struct StoredMetadata: Sendable, Equatable {
         var parts = self
         parts.flags.insert(.parts)
         return parts
+    }
+
+    /// The same for a response that was made stale at a second, unless it was stale already.
+    public func stale(since time: Int64) -> StoredMetadata {
+        var stale = self
+        stale.freshUntil = min(freshUntil, time)
+        return stale
     }
 
     /// Whether the origin can be asked to validate it.

@@ -13,6 +13,10 @@ package enum EngineMessage: Sendable {
     case passwordChecked(Token, CheckOutcome)
     /// The response of a ``LocalSite``, for the exchange of the token.
     case siteAnswered(Token, LocalResponse)
+    /// What came of a purge that the exchange of the token has asked for.
+    case purgeEnded(Token, PurgeOrder, PurgeOutcome)
+    /// A purge is in effect in the store.
+    case purged(PurgeNotice)
     /// It is the turn of the exchange of the token, if its number is the ticket, within the rate of
     /// a rule; or it is to look whether it is.
     case turnCame(Token, ticket: UInt64, isReady: Bool)
@@ -37,6 +41,9 @@ package enum EngineMessage: Sendable {
     /// The result of checking or translating a message's content, for the exchange or filter of the
     /// token.
     case transformed(Token, TransformationOutcome)
+    /// The form in which the exchange of the token sends a stored response; `nil` if it cannot be
+    /// had.
+    case formMade(Token, HeapBody?)
     /// A permit of a limit for which this environment was queued.
     case permitGranted(SharedLimit)
     /// Another environment waits for a connection: close an idle one.

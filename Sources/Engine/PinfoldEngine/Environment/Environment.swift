@@ -132,6 +132,9 @@ package final class Environment {
             (loop.handler(for: token) as? Exchange)?.passwordChecked(outcome)
         case .siteAnswered(let token, let response):
             (loop.handler(for: token) as? Exchange)?.siteAnswered(response)
+        case .purgeEnded(let token, let order, let outcome):
+            (loop.handler(for: token) as? Exchange)?.purgeEnded(outcome, order)
+        case .purged(let notice): forgetFlights(notice)
         case .turnCame(let token, let ticket, let isReady):
             (loop.handler(for: token) as? Exchange)?.turnCame(ticket, isReady: isReady)
         case .loaded(let token, let result):
@@ -152,6 +155,8 @@ package final class Environment {
         case .reviewed(let token, let answer):
             (loop.handler(for: token) as? any PooledConnection)?.reviewed(answer)
         case .transformed(let token, let outcome): deliver(outcome, to: token)
+        case .formMade(let token, let body):
+            (loop.handler(for: token) as? Exchange)?.formMade(body)
         case .permitGranted(let limit): pool?.permitGranted(limit)
         case .connectionWanted(let request): pool?.connectionWanted(request)
         case .connectionAnswered(let request): pool?.connectionAnswered(request)

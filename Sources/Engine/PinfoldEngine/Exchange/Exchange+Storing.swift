@@ -226,7 +226,8 @@ extension Exchange {
         switch begun {
         case .success(let ticket):
             ticket.limit = cacheOptions.maximumObjectBytes
-            storing.open(ticket)
+            let others = metadata.flags.intersection(.dependsOnCoding)
+            storing.open(ticket, dependsOnCoding: !others.isEmpty && sendsOtherForms)
             return true
         case .failure(let refusal):
             notStored(because: NotStoredReason(refusal))

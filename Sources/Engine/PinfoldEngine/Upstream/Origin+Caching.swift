@@ -90,6 +90,7 @@ extension RouteOptions {
         staleIfErrorSeconds = rules.staleIfErrorSeconds ?? 0
         ignoredFields = (rules.key.ignoredFields ?? []).map { Array($0.utf8) }
         meanings = FieldMeanings(fields: rules.key.normalizedFields ?? [])
+        compressedTypes = CompressedTypes((rules.compress ?? []).map(\.description))
         isOffline = rules.isOffline ?? false
     }
 }

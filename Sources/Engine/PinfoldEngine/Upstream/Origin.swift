@@ -89,6 +89,8 @@ package final class Origin {
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
+    /// The most bytes of stored content that are decoded, or compressed, for a client.
+    private(set) var formBytes = 0
     /// Whether these rules leave requests and the server's responses as they are.
     private(set) var passesUnchanged = true
     /// The rules that its requests may match; `nil` if all of them are served.
@@ -369,6 +371,7 @@ package final class Origin {
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
         passesUnchanged = !(transformation?.changesMessages ?? false)
+        formBytes = (entry?.response ?? ResponseRules()).maximumBytes
         rules = policy.rules(host: key.host, port: key.requestedPort)
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.

@@ -35,7 +35,10 @@ struct SlotUses: BitwiseCopyable {
     fileprivate mutating func prove() { self = SlotUses(isProven: true) }
 
     init() {}
-    fileprivate init(isProven: Bool) { self.isProven = isProven }
+    init(count: UInt8 = 0, isProven: Bool) {
+        self.count = count
+        self.isProven = isProven
+    }
 }
 
 /// Decides which entry of a table is evicted: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi: "FIFO
@@ -86,6 +89,13 @@ struct EvictionQueues {
             probation.unlink(slot, in: &slots)
             probationWeight -= slots[Int(slot)].weight
         }
+    }
+
+    /// The weight of a slot has become greater by `weight`.
+    mutating func hasGrown<Slots: SlotStorage>(
+        _ slot: Int32, by weight: Int64, in slots: borrowing Slots
+    ) where Slots.Slot: EvictionSlot {
+        if !slots[Int(slot)].uses.isProven { probationWeight += weight }
     }
 
     /// Whether an entry that is at hand, but need not be kept, should be: its key was at hand

@@ -76,8 +76,8 @@ package enum SetCookieRule: String, Sendable, CaseIterable {
     case never
     /// They are stored without the cookies, which only the client gets whose request it was.
     case strip
-    /// They are stored like any other (RFC 9111 §7.3): each client gets the cookies of the one whose
-    /// request it was.
+    /// They are stored like any other (RFC 9111 §7.3): each client gets the cookies of the one
+    /// whose request it was.
     case always
 }
 

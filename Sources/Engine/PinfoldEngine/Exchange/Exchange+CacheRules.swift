@@ -18,8 +18,8 @@ extension Exchange {
     /// Goes on with a response in memory that tells by itself which rules it was stored under: then
     /// they are those of the path, and it need not be compared with any pattern.
     ///
-    /// The key of a key is that key. So what is stored under a URI as it is sent is stored under the
-    /// key that the rules make of it.
+    /// The key of a key is that key. So what is stored under a URI as it is sent is stored under
+    /// the key that the rules make of it.
     private func foundByRules(at base: Origin) -> Bool {
         guard
             let view = base.keyStart.keyByRules(

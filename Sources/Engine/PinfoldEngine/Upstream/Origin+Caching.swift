@@ -104,6 +104,7 @@ extension PolicyOptions {
         case .explicit: setCookie = .whenShared
         case .never: setCookie = .never
         case .strip: setCookie = .stripped
+        case .always: setCookie = .always
         case nil: break
         }
     }

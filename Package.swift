@@ -124,8 +124,9 @@ let imports: KeyValuePairs<String, Set<String>> = [
     ],
     // CommandLine: the program.
     "CommandLine/pinfold": [
-        "CLinux", "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents",
-        "Transformation", "JSONSchema", "Clocks", "Locking", "Files", "Supervision",
+        "CLinux", "CSQLite", "HTTPCore", "ContentCoding", "Trust", "Authentication",
+        "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema", "Clocks", "Locking",
+        "Threads", "Files", "Supervision", "CacheStore",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
         "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],

@@ -490,3 +490,24 @@ def test_check_says_which_keys_leave_the_rfc(tmp_path):
     assert done.returncode == 0
     assert "hosts[0].cache.freshness.overrides: private of responses does not count, which is " \
         "outside RFC 9111" in done.stderr
+
+
+def test_explain_shows_the_path_and_what_it_says(tmp_path):
+    import json
+
+    from support.gateway import run_pinfold
+    file = tmp_path / "pinfold.yaml"
+    file.write_text("hosts: [{ match: [a.test], cache: { staleIfError: 1d }, paths: [{ match: [/s/**], "
+                    "cache: { freshness: { default: 1h } } }] }]\n")
+
+    def explained(path: str, *options: str) -> str:
+        return run_pinfold("explain", "--config", str(file), *options, f"http://a.test{path}").stdout
+
+    assert 'cache rules: hosts[0].paths[0] (/s/**): { store: true, key: [], freshness: { default: 1h }, ' \
+        'staleIfError: 1d }' in explained("/s/x?y")
+    assert "cache rules: hosts[0].cache: { store: true, key: [], staleIfError: 1d }" in explained("/")
+    assert "cache rules: none: servers may read" in explained("/s/..%2fx")
+    rules = json.loads(explained("/s/x", "--json"))["cache"]["rules"]
+    assert (rules["path"], rules["index"], rules["isAmbiguous"]) == ("/s/**", 0, False)
+    file.write_text("{}\n")
+    assert "cache rules" not in explained("/")

@@ -352,7 +352,7 @@ def test_check_prints_where_what_and_what_was_expected(workspace, name):
 
 
 LATER = [
-    "cache: { purge: { clients: [127.0.0.0/8] } }\n",
+    "cache: { shared: { url: 'redis://127.0.0.1' } }\n",
 ]
 
 

@@ -1,3 +1,4 @@
+import Gateway
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldEngine
@@ -58,9 +59,21 @@ extension Explanation {
         var cacheObject = JSONObject()
         cacheObject.add("takesPart", cache.isUsed)
         cacheObject.add("detail", cache.reason)
+        if let applied = route.cacheRules { cacheObject.add("rules", Self.json(applied)) }
         object.add("cache", cacheObject)
         object.add("server", server.map(Self.json))
         return object.text
+    }
+
+    private static func json(_ applied: CacheRulesExplanation) -> JSONObject {
+        var object = JSONObject()
+        if case .path(let index, let pattern) = applied.source {
+            object.add("path", pattern)
+            object.add("index", index)
+        }
+        object.add("isAmbiguous", applied.source == .ambiguous)
+        object.add("settings", applied.rules.text)
+        return object
     }
 
     private static func json(_ pinset: Pinset) -> JSONObject {

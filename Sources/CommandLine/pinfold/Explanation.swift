@@ -1,4 +1,5 @@
 import Clocks
+import Gateway
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldEngine
@@ -86,6 +87,9 @@ struct Explanation {
             lines.append("listeners: no forward proxy, and no reverse listener for this server")
         }
         lines.append("cache: \(cache.isUsed ? "used" : "not used"): \(cache.reason)")
+        if let applied = route.cacheRules, let entry = route.entry {
+            lines.append("cache rules: \(Self.text(applied, entry: entry))")
+        }
         switch server {
         case .notChecked(let reason): lines.append("server: not checked: \(reason)")
         case .unreachable(let reason): lines.append("server: \(reason)")
@@ -114,6 +118,17 @@ struct Explanation {
         case .none: ""
         case .v1: " (sent with a PROXY header of version 1)"
         case .v2: " (sent with a PROXY header of version 2)"
+        }
+    }
+
+    private static func text(_ applied: CacheRulesExplanation, entry: Int) -> String {
+        switch applied.source {
+        case .path(let index, let pattern):
+            "hosts[\(entry)].paths[\(index)] (\(pattern)): \(applied.rules.text)"
+        case .entry: "hosts[\(entry)].cache: \(applied.rules.text)"
+        case .ambiguous:
+            "none: servers may read the path in different ways, so that its responses are neither "
+                + "stored nor reused"
         }
     }
 

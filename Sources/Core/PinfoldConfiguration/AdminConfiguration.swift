@@ -12,7 +12,7 @@ package struct AdminConfiguration: Sendable, Equatable {
     /// certificate of one of these, and is an operator.
     package var tls: ListenerTLS?
     /// The bearer token for everything that is not open to everyone; `nil` if there is none.
-    package var token: AdminToken?
+    package var token: BearerToken?
     /// Who may read the metrics and the index page; health and readiness are open to everyone.
     package var metrics = Metrics.open
     /// The names that requests may use in addition to the loopback names and the address itself.
@@ -27,19 +27,5 @@ package struct AdminConfiguration: Sendable, Equatable {
         case open
         /// Clients that present the token.
         case token
-    }
-}
-
-/// The administrative token and the file from which it was read.
-package struct AdminToken: Sendable, Equatable {
-    /// The absolute path of the file.
-    package var path: String
-    /// The token: the file's bytes without leading and trailing white space; never empty.
-    package var bytes: [UInt8]
-
-    /// Creates a token that has been read.
-    package init(path: String, bytes: [UInt8]) {
-        self.path = path
-        self.bytes = bytes
     }
 }

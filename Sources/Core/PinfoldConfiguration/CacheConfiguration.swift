@@ -40,6 +40,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// Request fields, in lower case, that make a request bypass the cache unless they are part of
     /// its key.
     package var bypassFields = Self.defaultBypassFields
+    /// Who may purge with requests of the method PURGE; `nil` if that is an ordinary method.
+    package var purge: PurgeConfiguration?
 
     /// Creates the defaults.
     package init() {}
@@ -49,6 +51,7 @@ package struct CacheConfiguration: Sendable, Equatable {
         var policy = other
         policy.bypassFields = bypassFields
         policy.fill = fill
+        policy.purge = purge
         return self == policy
     }
 

@@ -34,6 +34,14 @@ package struct CacheRules: Sendable, Equatable {
     /// Creates rules that say nothing.
     package init() {}
 
+    /// What an entry of `hosts` says if nothing is written.
+    package static let ofEntry = {
+        var rules = CacheRules()
+        rules.stores = true
+        rules.key.fields = []
+        return rules
+    }()
+
     /// The fields that hold tags where nothing is said.
     package static let defaultTagFields = ["Surrogate-Key", "Cache-Tag", "Cache-Groups"]
 

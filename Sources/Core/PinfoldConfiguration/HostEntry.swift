@@ -30,7 +30,7 @@ package struct HostEntry: Sendable, Equatable {
     /// Replaces some of `timeouts` for these hosts.
     package var timeouts = HostTimeouts()
     /// What is said about the cache.
-    package var cache = CacheRules()
+    package var cache = CacheRules.ofEntry
     /// What is said about some paths, in the order in which they are tried.
     package var paths: [PathRule] = []
     /// The periodic reachability probe; `nil` if reachability is learned only from traffic.

@@ -23,6 +23,11 @@ public final class CacheStore: Sendable {
     let disk: DiskTier
     /// The levels below memory, in the order in which they are asked.
     let levels: [any CacheLevel]
+    let bans = BansInForce()
+    let purging = PurgeWork()
+    let trust = TrustNames()
+    let clerk = CacheClerk()
+    var lister: EntryLister { EntryLister(memory: memory, disk: disk, bans: bans, trust: trust) }
     /// Runs of bytes that are being received.
     let runs = RunsUnderWay()
     private let partsLock = Locked(())
@@ -54,9 +59,11 @@ public final class CacheStore: Sendable {
         onEvent: @escaping @Sendable (StoreEvent) -> Void
     ) {
         self.options = options
-        disk = DiskTier(options: options, onEvent: onEvent)
+        disk = DiskTier(options: options, bans: bans, trust: trust, onEvent: onEvent)
         levels = [disk] + further
-        memory = MemoryTier(options: options, below: levels)
+        memory = MemoryTier(options: options, below: levels, bans: bans) { [disk] in
+            disk.index.count($0.token, hits: $1)
+        }
     }
 
     deinit { close() }
@@ -72,8 +79,15 @@ public final class CacheStore: Sendable {
 
     /// What memory holds for a key. Allocates nothing unless there are several variants.
     public func lookup(_ key: CacheKeyView) -> MemoryMatch {
-        if disk.isBeside.load(ordering: .relaxed) { disk.catchUp(memory) }
+        if disk.attention.load(ordering: .relaxed) != 0 { return lookUpClosely(key) }
         return memory.find(key)
+    }
+
+    /// While another process changes the database, or bans are being carried out.
+    @inline(never)
+    private func lookUpClosely(_ key: CacheKeyView) -> MemoryMatch {
+        if disk.isBeside { disk.catchUp(memory) }
+        return memory.findClosely(key)
     }
 
     /// What the levels below memory may hold for a request: whether a `load` is worthwhile, and of
@@ -108,7 +122,7 @@ public final class CacheStore: Sendable {
         _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
         wakes: Bool = true, completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
-        if disk.isBeside.load(ordering: .relaxed) { disk.catchUp(memory) }
+        if disk.isBeside { disk.catchUp(memory) }
         let load = LevelLoad(
             key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
             memory: memory, completion: completion)
@@ -301,6 +315,7 @@ public final class CacheStore: Sendable {
         statistics.stagingBytes = memory.staging.bytes
         statistics.sharingBytes = memory.sharing.bytes
         statistics.flights = memory.flightCount
+        statistics.purges = bans.statistics
         statistics.refusals = refusals.withLock { $0 }
         disk.describe(&statistics)
         statistics.levels = levels.map { $0.statistics() }
@@ -314,5 +329,9 @@ public final class CacheStore: Sendable {
 
     /// Carries out what is queued for the levels, the disk for at most `closeMilliseconds`, and
     /// ends their threads. Memory continues to serve. Safe to call again.
-    public func close() { for level in levels { level.close() } }
+    public func close() {
+        purging.close()
+        clerk.close()
+        for level in levels { level.close() }
+    }
 }

@@ -28,6 +28,12 @@ public final class CachedResponse: @unchecked Sendable {
     /// key's shard, which readers hold as well: the entry may be written when the response leaves
     /// memory.
     var token = IndexToken.none
+    /// The purges that it is not about: those up to this serial. Changed under the lock of its
+    /// key's shard, once others know of it.
+    var born = UInt64.max
+    /// Since when a soft purge has made it stale, in seconds since 1970; 0 if none has. Whoever
+    /// makes metadata of its head again applies it (`StoredMetadata.stale(since:)`).
+    public let staleSince: Int64
     /// Bytes of its chunks on disk, if it has any there.
     let chunkBytes: Int
 
@@ -40,9 +46,10 @@ public final class CachedResponse: @unchecked Sendable {
     /// Takes ownership of `builder`'s memory.
     init(
         keyHash: UInt64, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64,
-        block: consuming ResponseBlock, body: BodyStorage, chunkBytes: Int
+        block: consuming ResponseBlock, body: BodyStorage, chunkBytes: Int, staleSince: Int64 = 0
     ) {
         self.keyHash = keyHash
+        self.staleSince = staleSince
         self.varyKey = varyKey
         self.policy = policy
         self.chunkBytes = chunkBytes
@@ -50,7 +57,7 @@ public final class CachedResponse: @unchecked Sendable {
         headCount = block.headCount
         contiguousCount = block.bodyCount
         self.block = block.take()
-        var metadata = metadata
+        var metadata = staleSince > 0 ? metadata.stale(since: staleSince) : metadata
         switch body {
         case .contiguous:
             let bytes = UnsafeRawBufferPointer(
@@ -151,7 +158,8 @@ public final class CachedResponse: @unchecked Sendable {
 
     /// A response with another head and the same body; `nil` if there is no memory.
     func withHead(
-        _ head: UnsafeRawBufferPointer, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64
+        _ head: UnsafeRawBufferPointer, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64,
+        staleSince: Int64 = 0
     ) -> CachedResponse? {
         let made = ResponseBlock(
             key: key, head: head, bodyCapacity: contiguousCount, heap: block.heap)
@@ -159,10 +167,20 @@ public final class CachedResponse: @unchecked Sendable {
         guard block.append(ownBytes, limit: contiguousCount) else { return nil }
         let response = CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
-            body: storage, chunkBytes: chunkBytes)
+            body: storage, chunkBytes: chunkBytes, staleSince: staleSince)
         if let forms = otherForms.load() {
             _ = response.otherForms.storeIfNil(StoredForms(forms.renditions))
         }
+        return response
+    }
+
+    /// The same response, stale from this second on at the latest; `nil` if there is no memory.
+    func stale(since time: Int64) -> CachedResponse? {
+        let since = max(1, staleSince > 0 ? min(staleSince, time) : time)
+        let response = withHead(
+            head, varyKey: varyKey, metadata: metadata, policy: policy, staleSince: since)
+        response?.token = token
+        response?.born = born
         return response
     }
 
@@ -172,7 +190,7 @@ public final class CachedResponse: @unchecked Sendable {
         guard let block = made else { return nil }
         return CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
-            body: .disk(body), chunkBytes: chunkBytes)
+            body: .disk(body), chunkBytes: chunkBytes, staleSince: staleSince)
     }
 
     /// The same response with its body in parts, of which some may be stored; `nil` if there is no
@@ -187,7 +205,7 @@ public final class CachedResponse: @unchecked Sendable {
         return CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata.ofParts, policy: policy,
             block: block,
-            body: .contiguous, chunkBytes: chunkBytes)
+            body: .contiguous, chunkBytes: chunkBytes, staleSince: staleSince)
     }
 
     /// Bytes that it occupies in the memory tier, including overhead of the allocator and the

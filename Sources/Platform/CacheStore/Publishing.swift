@@ -21,7 +21,7 @@ extension CacheStore {
         let fits = memory.admits(response.memoryBytes)
         let published: Published? = memory.withShard(response.keyHash, adding: response) {
             shard, dropped in
-            guard shard.flights.land(flight) else { return nil }
+            guard shard.land(flight, response, bans) else { return nil }
             var published = Published()
             for level in levels {
                 let answer = level.store(response, isInMemory: fits, &published.work)
@@ -46,7 +46,7 @@ extension CacheStore {
         let copy = inMemory.flatMap { memory.admits($0.memoryBytes) ? $0 : nil }
         let published: Published? = memory.withShard(response.keyHash, adding: copy) {
             shard, dropped in
-            guard shard.flights.land(flight) else { return nil }
+            guard shard.land(flight, response, bans) else { return nil }
             var published = Published()
             for level in levels {
                 if let body = bodies.first(where: { $0.level === level }),
@@ -87,6 +87,8 @@ extension CacheStore {
         let (isDone, work) = memory.withShard(old.keyHash, adding: response) {
             shard, dropped -> (Bool, LevelWork) in
             var work = LevelWork()
+            // Whoever asked for the confirmation found it before it was purged.
+            guard shard.verdict(old, bans).isNone else { return (false, work) }
             let isInMemory = shard.contains(old)
             guard isInMemory || levels.contains(where: { $0.holds(old) }) else {
                 return (false, work)

@@ -151,6 +151,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var queueDepth = 0
     /// Reads waiting for a reader.
     public var pendingReads = 0
+    /// What was purged.
+    public var purges = PurgeCounts()
     /// Every level below memory, in the order in which they are asked; the first is the disk.
     public var levels: [LevelStatistics] = []
     /// Stores refused, by reason, in the order of `StoreRefusalReason.allCases`.

@@ -67,7 +67,7 @@ public final class StoreTicket {
         streams = LevelStreams(store.levels)
         let text = key.bytes.count + head.count + varyKey.bytes.count
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
-        guard store.memory.isValid(flight) else { throw .invalidated }
+        guard store.memory.isValid(flight, key.bytes, head) else { throw .invalidated }
         if let expected { try check(expected) }
         let small = UInt64(store.options.memoryFileBytes)
         let room = expected.map { $0 < small ? Int($0) : 0 } ?? 0
@@ -143,9 +143,12 @@ public final class StoreTicket {
         return true
     }
 
-    /// Whether what is being stored answers requests that come now: not if the key was invalidated
-    /// since the request was sent.
-    public var isCurrent: Bool { flight.map { store.memory.isValid($0) } ?? false }
+    /// Whether what is being stored answers requests that come now: not if the key was invalidated,
+    /// or it was purged, since the request was sent.
+    public var isCurrent: Bool {
+        guard let flight, let key = block?.key, let head = block?.head else { return false }
+        return store.memory.isValid(flight, key, head)
+    }
 
     /// A response that can be read while its body arrives; `nil` if there is no memory, the ticket
     /// has ended, or it is not current.

@@ -59,6 +59,23 @@ private final class Traces: Sendable {
     var tasks: Int { handles.withLock { $0.count { $0.handle != nil } } }
 }
 
+/// Runs tasks only while it is told to.
+private final class HeldExecutor: TaskExecutor {
+    private let jobs = Locked<[UnownedJob]>([])
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+    }
+
+    /// Runs its tasks until all of them wait or have ended.
+    func run() {
+        while let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            job.runSynchronously(on: asUnownedTaskExecutor())
+        }
+    }
+}
+
 extension ClientRuntime {
     /// The number of descriptors and deadlines on the loop.
     fileprivate var handlerCount: Int {
@@ -84,6 +101,7 @@ struct CancellationTests {
         case "/content":
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
         case "/whole": connection.respond("200 OK", [], "whole")
+        case "/empty": connection.respond()
         case "/redirect": connection.respond("302 Found", ["Location: /whole"])
         case "/challenge":
             connection.respond("401 Who", ["WWW-Authenticate: Basic realm=\"here\""])
@@ -309,6 +327,43 @@ struct CancellationTests {
             #expect(await runtime.transferCount == 0)
             session.invalidate(cancelling: true)
             await expectNothing(server, runtime, handlers)
+        }
+    }
+
+    // MARK: Before it notices
+
+    @Test(arguments: [CancellingWay.handle, .progress, .session])
+    func `ends even if it is suspended before it notices`(way: CancellingWay) async throws {
+        try await withServer(Self.answer) { server, runtime in
+            let session = try session(on: runtime)
+            let (executor, progress) = (HeldExecutor(), TransferProgress())
+            let error = Locked<ClientError?>(nil)
+            var options = RequestOptions()
+            options.progress = progress
+            let request = try HTTPRequest(.get, server.url + "/empty")
+            let task = Task(executorPreference: executor) { [options] in
+                let found = await failure {
+                    _ = try await session.data(for: request, options: options)
+                }
+                error.withLock { $0 = found }
+            }
+            // As far as it can get without the response, all of which arrives then.
+            executor.run()
+            let handle = try #require(session.tasks.first)
+            while await runtime.transferCount > 0 { await Task.yield() }
+            // The turn of the loop in which the task was resumed is over.
+            _ = await runtime.transferCount
+            let begun = BegunTask(
+                handle: handle, progress: progress, cancel: task.cancel, outcome: { nil })
+            end(begun, way, session, sparing: [])
+            handle.suspend()
+            executor.run()
+            #expect(error.withLock { $0 }?.reason == .cancelled)
+            #expect(handle.state == .completed)
+            // Ends it anyway.
+            task.cancel()
+            executor.run()
+            await task.value
         }
     }
 

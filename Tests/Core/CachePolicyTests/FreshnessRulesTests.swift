@@ -248,7 +248,9 @@ struct FreshnessRulesTests {
 
     @Test func `offline, any stored response is used, but no anonymous one for Authorization`() {
         let policy = options { $0.isOffline = true }
-        let fields = ["Cache-Control: max-age=60, must-revalidate", "Date: \(date())", "ETag: \"a\""]
+        let fields = [
+            "Cache-Control: max-age=60, must-revalidate", "Date: \(date())", "ETag: \"a\"",
+        ]
         let stored = Stored(fields, options: policy)
         func decision(_ request: Request, of stored: Stored, after offset: Int64) -> String {
             CacheDecision.decide(

@@ -30,6 +30,19 @@ struct FlightTableTests {
         #expect(leader === first)
     }
 
+    @Test func `a flight that is forgotten is followed by nobody who comes later`() {
+        var table = FlightTable<Flight>(slotCount: 8)
+        let (first, second, other) = (Flight(), Flight(), Flight())
+        _ = enter(&table, first, 3)
+        _ = enter(&table, other, 4)
+        #expect(table.forget { $0 === first } == [3])
+        #expect(enter(&table, second, 3) == "lead")
+        #expect(enter(&table, Flight(), 4) == "follow")
+        // It ends later, and leaves its successor in place.
+        table.leave(first, hash: 3)
+        #expect(enter(&table, Flight(), 3) == "follow")
+    }
+
     @Test func `when a flight has ended the next miss leads`() {
         var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())

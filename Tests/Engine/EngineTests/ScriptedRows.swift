@@ -7,6 +7,7 @@ final class ScriptedRows: ReadableRows, WritableRows, RowSource, @unchecked Send
         let slot: IndexSlot
         let varyNames: [UInt8]
         let body: Int64
+        let facts: RowFacts
     }
 
     struct Content {
@@ -76,6 +77,12 @@ final class ScriptedRows: ReadableRows, WritableRows, RowSource, @unchecked Send
 
     func close() {}
 
+    func insert(trust policy: UInt64, _ text: String) {}
+
+    func staleSince(_ id: Int64) throws(DatabaseError) -> Int64 {
+        tables.entries[id]?.facts.staleSince ?? 0
+    }
+
     private func meetFate<Result>() throws(DatabaseError) -> CheckedRow<Result>? {
         switch drawFate() {
         case .read: return nil
@@ -117,9 +124,10 @@ final class ScriptedRows: ReadableRows, WritableRows, RowSource, @unchecked Send
         if !isNew, violation == nil { violation = "\(what) is written twice" }
     }
 
-    func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64) {
+    func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64, _ facts: RowFacts) {
         check(tables.entries[entry.id] == nil, "entry \(entry.id)")
-        tables.entries[entry.id] = Entry(slot: entry, varyNames: varyNames, body: body)
+        tables.entries[entry.id] = Entry(
+            slot: entry, varyNames: varyNames, body: body, facts: facts)
     }
 
     func insert(content id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) {

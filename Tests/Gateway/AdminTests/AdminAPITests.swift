@@ -22,6 +22,10 @@ struct AdminAPITests {
     private func ask(_ request: AdminRequest, _ site: AdminSite = site()) throws -> AdminResponse {
         switch site.answer(to: request) {
         case .now(let response): return response
+        case .afterContent:
+            var request = request
+            request.content = []
+            return try ask(request, site)
         case .later(let begin):
             let found = Locked<AdminResponse?>(nil)
             begin { response in found.withLock { $0 = response } }

@@ -18,7 +18,8 @@ struct CacheRulesTests {
                 minimum: 1m
                 maximum: 1d
                 byStatus: { "404": 30s, 5xx: 0s }
-                overrides: [noStore, private, noCache, mustRevalidate, requestNoCache, requestCookie]
+                overrides: [noStore, private, noCache, mustRevalidate, requestNoCache,
+                  requestCookie]
               setCookie: strip
               staleIfError: 1d
               staleWhenUnreachable: 7d
@@ -59,7 +60,10 @@ struct CacheRulesTests {
         #expect(cache.compress?.map(\.description) == ["text/*", "application/json"])
         #expect(cache.tagFields == ["X-Tags"] && cache.passesTags == false)
         #expect(cache.targetedFields == ["Edge-Control", "CDN-Cache-Control"])
-        #expect(entry.paths.map { $0.match.map(\.description) } == [["/static/**", "/*.css"], ["/live"]])
+        #expect(
+            entry.paths.map { $0.match.map(\.description) } == [
+                ["/static/**", "/*.css"], ["/live"],
+            ])
     }
 
     @Test func `what a path does not say is as in its entry, key by key`() throws {
@@ -74,7 +78,9 @@ struct CacheRulesTests {
         #expect(entry.cacheRules(path: nil) == entry.cache)
     }
 
-    @Test(arguments: [everything, "hosts: [{ match: [a], cache: { key: [b] } }]", "hosts: [{ match: [a] }]"])
+    @Test(arguments: [
+        everything, "hosts: [{ match: [a], cache: { key: [b] } }]", "hosts: [{ match: [a] }]",
+    ])
     func `what is printed says the same`(text: String) throws {
         let snapshot = try load(text)
         #expect(try load(snapshot.effectiveYAML()).hosts == snapshot.hosts)
@@ -92,20 +98,23 @@ struct CacheRulesTests {
             "1: hosts[0].paths[0].match: matches nothing; expected a list of path patterns"),
         Wrong(
             "hosts: [{ match: [a], paths: [{ match: [a] }] }]",
-            "1: hosts[0].paths[0].match[0]: 'a' is not a path pattern: a path begins with '/'; "
+            "1: hosts[0].paths[0].match[0]: \"a\" is not a path pattern: a path begins with '/'; "
                 + "expected a path such as /v1/items, /v1/* or /v1/**"),
         Wrong(
             "hosts: [{ match: [a], paths: [{ match: [/a], cache: { form: origin } }] }]",
-            "1: hosts[0].paths[0].cache.form: unknown key; expected one of store, key, fill, slice, "
+            "1: hosts[0].paths[0].cache.form: unknown key; expected one of store, key, fill, "
+                + "slice, "
                 + "freshness, setCookie, staleIfError, staleWhenUnreachable, bypass, offline, "
                 + "compress, tags, passTags, targetedField"),
         Wrong(
             "hosts: [{ match: [a], cache: { freshness: { default: 1 } } }]",
-            "1: hosts[0].cache.freshness.default: '1' is not valid (did you mean 1s?); expected a "
+            "1: hosts[0].cache.freshness.default: \"1\" is not valid (did you mean 1s?); "
+                + "expected a "
                 + "duration from 0s to 3650d, with ms, s, m, h or d"),
         Wrong(
             "hosts: [{ match: [a], cache: { freshness: { byStatus: { abc: 1s } } } }]",
-            "1: hosts[0].cache.freshness.byStatus.abc: 'abc' is not valid; expected a status such "
+            "1: hosts[0].cache.freshness.byStatus.abc: \"abc\" is not valid; expected a status "
+                + "such "
                 + "as 404, or a class such as 4xx"),
         Wrong(
             "hosts: [{ match: [a], cache: { freshness: { byStatus: { 401: 1s } } } }]",
@@ -114,7 +123,7 @@ struct CacheRulesTests {
                 + "such as 4xx"),
         Wrong(
             "hosts: [{ match: [a], cache: { freshness: { overrides: [nostore] } } }]",
-            "1: hosts[0].cache.freshness.overrides[0]: 'nostore' is not valid; expected one of "
+            "1: hosts[0].cache.freshness.overrides[0]: \"nostore\" is not valid; expected one of "
                 + "noStore, private, noCache, mustRevalidate, requestNoCache, requestCookie"),
         Wrong(
             "hosts: [{ match: [a], cache: { freshness: { minimum: 2s, maximum: 1s } } }]",
@@ -130,31 +139,37 @@ struct CacheRulesTests {
             "1: hosts[0].cache.key.query: has ignore and keep; expected only one of the two"),
         Wrong(
             "hosts: [{ match: [a], cache: { key: { query: { ignore: ['a b'] } } } }]",
-            "1: hosts[0].cache.key.query.ignore[0]: 'a b' is not valid; expected a name such as id "
+            "1: hosts[0].cache.key.query.ignore[0]: \"a b\" is not valid; expected a name such "
+                + "as id "
                 + "or utm_*, not percent-encoded"),
         Wrong(
             "hosts: [{ match: [a], cache: { key: { fields: { ignore: [Cookie] } } } }]",
-            "1: hosts[0].cache.key.fields.ignore: 'cookie' cannot be ignored: what is for one "
+            "1: hosts[0].cache.key.fields.ignore: \"cookie\" cannot be ignored: what is for one "
                 + "client would be sent to others; expected other fields"),
         Wrong(
             "hosts: [{ match: [a], cache: { key: { fields: { normalise: [Accept] } } } }]",
-            "1: hosts[0].cache.key.fields.normalise: the meaning of 'accept' is not known; expected "
+            "1: hosts[0].cache.key.fields.normalise: the meaning of \"accept\" is not known; "
+                + "expected "
                 + "Accept-Encoding or Accept-Language"),
         Wrong(
             "hosts: [{ match: [a], cache: { key: { fields: { add: [b], ignore: [b] } } } }]",
-            "1: hosts[0].cache.key: 'b' is added to the key and ignored in it; expected one of the "
+            "1: hosts[0].cache.key: \"b\" is added to the key and ignored in it; expected one "
+                + "of the "
                 + "two"),
         Wrong(
             "hosts: [{ match: [a], cache: { compress: [text] } }]",
-            "1: hosts[0].cache.compress[0]: 'text' is not valid; expected a media type such as "
+            "1: hosts[0].cache.compress[0]: \"text\" is not valid; expected a media type such as "
                 + "text/html or text/*"),
         Wrong(
             "hosts: [{ match: [a], cache: { tags: [a b] } }]",
-            "1: hosts[0].cache.tags[0]: 'a b' is not valid; expected the name of a response header "
+            "1: hosts[0].cache.tags[0]: \"a b\" is not valid; expected the name of a response "
+                + "header "
                 + "field"),
         Wrong(
             "hosts: [{ match: [a], cache: { targetedField: [a, A] } }]",
-            "1: hosts[0].cache.targetedField[1]: the field 'A' is listed twice; expected each once"),
+            "1: hosts[0].cache.targetedField[1]: the field \"A\" is listed twice; expected "
+                + "each once"
+        ),
         Wrong(
             "hosts: [{ match: [a], cache: { targetedField: [a, b, c, d, e] } }]",
             "1: hosts[0].cache.targetedField: has 5 fields; expected at most 4"),
@@ -200,10 +215,12 @@ struct CacheRulesTests {
             try warnings(of: "hosts: [{ match: [a], cache: { \(keys) } }]")
                 .filter { $0.contains("RFC") } == [expected])
         #expect(
-            try warnings(of: "hosts: [{ match: [a], paths: [{ match: [/a], cache: { \(keys) } }] }]")
-                .filter { $0.contains("RFC") } == [
-                    expected.replacing(".cache.", with: ".paths[0].cache.")
-                ])
+            try warnings(
+                of: "hosts: [{ match: [a], paths: [{ match: [/a], cache: { \(keys) } }] }]"
+            )
+            .filter { $0.contains("RFC") } == [
+                expected.replacing(".cache.", with: ".paths[0].cache.")
+            ])
     }
 
     @Test(

@@ -193,7 +193,7 @@ struct KeyErrorTests {
     }
 
     @Test(arguments: [
-        ("cache:\n  purge: {}", "2: cache.purge")
+        ("cache:\n  shared: {}", "2: cache.shared")
     ])
     func `keys that are not yet supported are rejected even with harmless values`(
         text: String, place: String

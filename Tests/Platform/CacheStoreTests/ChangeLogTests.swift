@@ -84,7 +84,7 @@ struct ChangeLogTests {
         let second = try open()
         let large = [UInt8](repeating: 1, count: 1 << 20)
         for _ in 0..<15 { first.append(large) }
-        guard case .keys(let found) = second.news() else {
+        guard case .keys(let found, _) = second.news() else {
             Issue.record("it should still have all")
             return
         }
@@ -141,7 +141,7 @@ struct ChangeLogTests {
         }
         var found: [String: [Int]] = [:]
         func take() {
-            guard case .keys(let keys) = reader.news() else {
+            guard case .keys(let keys, _) = reader.news() else {
                 Issue.record("records are lost")
                 return
             }

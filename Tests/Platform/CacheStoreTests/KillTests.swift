@@ -83,7 +83,7 @@ struct KillTests {
         var environment = [variable: folder.path]
         if handsOver { environment[handoverVariable] = "1" }
         let process = try Command(
-            URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path, arguments,
+            OwnTests.program, OwnTests.arguments(filter: "KillTests/.*the storm continues"),
             environment: ProcessInfo.processInfo.environment.merging(environment) { $1 })
         // What is handed over has an empty log.
         let begun = eventually {
@@ -190,24 +190,5 @@ struct KillTests {
     private static func size(_ path: String) -> Int {
         var status = stat()
         return stat(path, &status) == 0 ? Int(status.st_size) : 0
-    }
-
-    /// This test process's own arguments, to run the one test above.
-    private static var arguments: [String] {
-        var arguments: [String] = []
-        var rest = CommandLine.arguments.dropFirst()
-        while let argument = rest.popFirst() {
-            // The first argument of the test runner may be the bundle to load.
-            if argument.hasSuffix(".xctest") || argument == "--test-bundle-path" {
-                arguments.append(argument)
-                if argument == "--test-bundle-path", let path = rest.popFirst() {
-                    arguments.append(path)
-                }
-            }
-        }
-        return arguments + [
-            "--testing-library", "swift-testing",
-            "--filter", "KillTests/.*the storm continues",
-        ]
     }
 }

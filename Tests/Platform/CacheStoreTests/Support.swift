@@ -1,4 +1,5 @@
 import CachePolicy
+import Foundation
 import Locking
 import TestSupport
 
@@ -36,4 +37,27 @@ func execute(_ path: String, _ sql: String) throws {
     let database = try Database(path: path, create: true, busyMilliseconds: 5000)
     defer { database.close() }
     try database.execute(sql)
+}
+
+/// This test process, to run one of its tests in a process of its own.
+enum OwnTests {
+    static var program: String {
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path
+    }
+
+    /// - Parameter filter: a regular expression of the test.
+    static func arguments(filter: String) -> [String] {
+        var arguments: [String] = []
+        var rest = CommandLine.arguments.dropFirst()
+        while let argument = rest.popFirst() {
+            // The first argument of the test runner may be the bundle to load.
+            if argument.hasSuffix(".xctest") || argument == "--test-bundle-path" {
+                arguments.append(argument)
+                if argument == "--test-bundle-path", let path = rest.popFirst() {
+                    arguments.append(path)
+                }
+            }
+        }
+        return arguments + ["--testing-library", "swift-testing", "--filter", filter]
+    }
 }

@@ -33,7 +33,7 @@ extension ClientError {
             "the security policy has pins, which prove nothing without TLS; expected an https URL"
         case .access(.destinationRefused): "connections to the address are not allowed"
         // These concern gateways with several clients, and their rules. No session has any.
-        case .access, .authentication, .tunnel, .transformation, .profile, .revocation:
+        case .access, .authentication, .tunnel, .purge, .transformation, .profile, .revocation:
             "the request was refused"
         case .gateway(let reason): meaning(of: reason)
         case .name(.clientLimit): "too many names are being looked up"

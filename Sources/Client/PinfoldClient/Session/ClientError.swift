@@ -242,7 +242,7 @@ extension ClientError.Reason {
         case .gateway(let reason): self.init(reason)
         case .server(let reason): self.init(reason)
         case .request, .fields, .connectPortRefused, .hostNotListed, .deniedByRule, .rateLimited,
-            .authentication, .tunnel, .tunnelHello:
+            .authentication, .tunnel, .tunnelHello, .purge:
             self = .invalidRequest
         case .nameNotResolved: self = .nameNotResolved
         case .connectFailed, .unixSocketFailed, .destinationRefused: self = .cannotConnect

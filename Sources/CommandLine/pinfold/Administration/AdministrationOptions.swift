@@ -61,7 +61,8 @@ struct AdministrationOptions: ParsableArguments {
     }
 
     /// The gateway that they name.
-    func gateway() throws -> RunningGateway {
+    /// - Parameter leastTimeout: the least time for which it waits for an answer, in milliseconds.
+    func gateway(leastTimeout: Int64 = 0) throws -> RunningGateway {
         var location = AdminLocation()
         if let config {
             do {
@@ -86,7 +87,7 @@ struct AdministrationOptions: ParsableArguments {
             tokenFile == nil ? try? Self.token(in: path) : try Self.token(in: path)
         }
         return RunningGateway(
-            target: target, token: token, timeout: Int64(timeout * 1000),
+            target: target, token: token, timeout: max(leastTimeout, Int64(timeout * 1000)),
             policy: try policy(presented: admin == nil ? location.certificates : []),
             certificate: try certificate(for: target))
     }

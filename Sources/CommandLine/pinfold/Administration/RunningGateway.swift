@@ -4,10 +4,11 @@ import Documents
 import EventLoop
 import HTTPCore
 import HTTPTypes
+import Locking
 import PinfoldClient
 
 /// A gateway that runs, asked at its administrative address.
-struct RunningGateway: Sendable {
+final class RunningGateway: Sendable {
     /// Where it is asked.
     enum Target: Sendable, Equatable {
         /// The path of a Unix socket.
@@ -60,12 +61,25 @@ struct RunningGateway: Sendable {
         var value: DocumentValue? { try? JSONDocument.value(of: body) }
     }
 
-    var target: Target
-    var token: String?
+    private let target: Target
+    private let token: String?
     /// How long an answer is waited for, in milliseconds.
-    var timeout: Int64
-    var policy: SecurityPolicy
-    var certificate: ClientCertificate?
+    private let timeout: Int64
+    private let policy: SecurityPolicy
+    private let certificate: ClientCertificate?
+
+    init(
+        target: Target, token: String?, timeout: Int64, policy: SecurityPolicy,
+        certificate: ClientCertificate?
+    ) {
+        self.target = target
+        self.token = token
+        self.timeout = timeout
+        self.policy = policy
+        self.certificate = certificate
+    }
+
+    deinit { session.withLock { $0.take() }?.invalidate() }
 
     /// The target as errors name it.
     var name: String {
@@ -75,16 +89,28 @@ struct RunningGateway: Sendable {
         }
     }
 
+    /// What a request contains.
+    struct Content: Sendable {
+        var bytes: [UInt8]
+        var type = "application/json"
+    }
+
+    private let session = Locked<SessionManager?>(nil)
+
     /// Asks for a resource of the API.
-    func ask(_ method: HTTPRequest.Method, _ path: String) throws -> Answer {
+    /// - Parameter content: by default an empty object, if the method is not GET.
+    func ask(
+        _ method: HTTPRequest.Method, _ path: String, content: Content? = nil
+    ) throws -> Answer {
+        let content = method == .get ? nil : content ?? Content(bytes: Array("{}".utf8))
         do {
             switch target {
             case .unix(let socket):
                 return try UnixRequest(
                     path: socket, method: method.rawValue, target: path, token: token,
-                    timeout: timeout
+                    content: content, timeout: timeout
                 ).answer()
-            case .url(let url): return try ask(method, url: url + path)
+            case .url(let url): return try ask(method, url: url + path, content)
             }
         } catch let error as ClientError {
             throw CommandError("\(name): \(error.explanation)")
@@ -93,7 +119,32 @@ struct RunningGateway: Sendable {
         }
     }
 
-    private func ask(_ method: HTTPRequest.Method, url: String) throws -> Answer {
+    private func ask(
+        _ method: HTTPRequest.Method, url: String, _ content: Content?
+    ) throws -> Answer {
+        var fields: HTTPFields = [
+            .accept: "application/json", .userAgent: "pinfold/\(pinfoldVersion)",
+        ]
+        if let content { fields[.contentType] = content.type }
+        if let token { fields[.authorization] = "Bearer \(token)" }
+        let session = try openSession()
+        let request = try HTTPRequest(method, url, fields: fields)
+        let sent: RequestContent? = content.map { .bytes($0.bytes) }
+        let result = Blocking.run { () -> Result<Answer, ClientError> in
+            do throws(ClientError) {
+                let response = try await session.data(for: request, content: sent)
+                return .success(
+                    Answer(status: response.head.status.code, body: response.content))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// The session, which keeps its connection for the next request.
+    private func openSession() throws -> SessionManager {
+        if let known = session.withLock({ $0 }) { return known }
         var configuration = SessionConfiguration()
         configuration.securityPolicy = policy
         configuration.requestTimeout = .milliseconds(timeout)
@@ -102,25 +153,9 @@ struct RunningGateway: Sendable {
         configuration.proxies = .direct
         configuration.cookies = nil
         if let certificate { configuration.clientCertificates = [certificate] }
-        var fields: HTTPFields = [
-            .accept: "application/json", .userAgent: "pinfold/\(pinfoldVersion)",
-        ]
-        if method != .get { fields[.contentType] = "application/json" }
-        if let token { fields[.authorization] = "Bearer \(token)" }
-        let session = try SessionManager(configuration: configuration)
-        let request = try HTTPRequest(method, url, fields: fields)
-        let content: RequestContent? = method == .get ? nil : .text("{}")
-        let result = Blocking.run { () -> Result<Answer, ClientError> in
-            defer { session.invalidate() }
-            do throws(ClientError) {
-                let response = try await session.data(for: request, content: content)
-                return .success(
-                    Answer(status: response.head.status.code, body: response.content))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try result.get()
+        let made = try SessionManager(configuration: configuration)
+        session.withLock { $0 = made }
+        return made
     }
 }
 
@@ -149,6 +184,7 @@ struct UnixRequest {
     var method: String
     var target: String
     var token: String?
+    var content: RunningGateway.Content?
     /// How long an answer is waited for, in milliseconds.
     var timeout: Int64
 
@@ -174,12 +210,13 @@ struct UnixRequest {
     }
 
     private var head: String {
-        let isSafe = method == "GET"
         var lines = [
             "\(method) \(target) HTTP/1.1", "Host: localhost", "Connection: close",
             "Accept: application/json", "User-Agent: pinfold/\(pinfoldVersion)",
         ]
-        if !isSafe { lines += ["Content-Type: application/json", "Content-Length: 0"] }
+        if let content {
+            lines += ["Content-Type: \(content.type)", "Content-Length: \(content.bytes.count)"]
+        }
         if let token { lines.append("Authorization: Bearer \(token)") }
         return lines.joined(separator: "\r\n") + "\r\n\r\n"
     }
@@ -187,7 +224,7 @@ struct UnixRequest {
     private func send(
         _ descriptor: Int32, until end: Int64
     ) throws(UnixRequestError) {
-        var rest = Array(head.utf8)[...]
+        var rest = (Array(head.utf8) + (content?.bytes ?? []))[...]
         while !rest.isEmpty {
             try wait(for: POLLOUT, descriptor, until: end)
             let count = rest.withUnsafeBytes {

@@ -19,9 +19,8 @@ struct Upgrade: ParsableCommand {
     func run() throws {
         let answer: RunningGateway.Answer
         do {
-            var gateway = try options.gateway()
             // The gateway itself gives up after two minutes.
-            gateway.timeout = max(gateway.timeout, 130_000)
+            let gateway = try options.gateway(leastTimeout: 130_000)
             answer = try gateway.ask(.post, "/api/v1/upgrade")
         } catch {
             writeError("\(error)")

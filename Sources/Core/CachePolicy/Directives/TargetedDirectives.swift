@@ -1,8 +1,9 @@
 import HTTPCore
 
 /// The directives of a targeted field such as CDN-Cache-Control (RFC 9213): a structured-field
-/// Dictionary whose keys are directives. All lines form one dictionary: an error in any of them makes the whole field count
-/// as absent, and if a key occurs twice the last one counts (RFC 8941 §3.2).
+/// Dictionary whose keys are directives. All lines form one dictionary: an error in any of them
+/// makes the whole field count as absent, and if a key occurs twice the last one counts (RFC 8941
+/// §3.2).
 struct TargetedDirectives {
     private var found = CacheDirectives()
     private var isEmpty = true

@@ -2,8 +2,8 @@
 /// Whatever is `nil` or empty leaves RFC 9111 as it is.
 ///
 /// The lifetime of a response is the first of these that there is: what it states itself (RFC 9111
-/// §4.2.1), ``byStatus``, ``defaultSeconds``, the heuristic (§4.2.2). Then ``minimumSeconds`` raises
-/// it and ``maximumSeconds`` lowers it.
+/// §4.2.1), ``byStatus``, ``defaultSeconds``, the heuristic (§4.2.2). Then ``minimumSeconds``
+/// raises it and ``maximumSeconds`` lowers it.
 public struct FreshnessRules: Sendable, Equatable {
     /// Seconds for responses that state no lifetime and may be given one (§4.2.2), in place of the
     /// heuristic.

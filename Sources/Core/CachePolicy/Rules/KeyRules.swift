@@ -7,7 +7,8 @@ public struct KeyRules: Sendable, Equatable {
     /// Request fields, in lower case, that do not count although Vary nominates them: outside RFC
     /// 9111 (§4.1).
     public var ignoredFields: [String]?
-    /// Request fields, in lower case, whose values are compared by their meaning (``normalizable``).
+    /// Request fields, in lower case, whose values are compared by their meaning: some of
+    /// ``normalizable``.
     public var normalizedFields: [String]?
     /// The parameters of the query that do not count.
     public var ignoredParameters: [NamePattern]?

@@ -114,7 +114,7 @@ public struct StoredMetadata: Sendable, Equatable {
     /// When the response was requested and received.
     public let times: StoredTimes
     /// The first second at which the response is stale.
-    public let freshUntil: Int64
+    public internal(set) var freshUntil: Int64
     /// The freshness lifetime in seconds.
     public let lifetime: Int64
     /// Value of Date.
@@ -153,6 +153,13 @@ public struct StoredMetadata: Sendable, Equatable {
         var parts = self
         parts.flags.insert(.parts)
         return parts
+    }
+
+    /// The same for a response that was made stale at a second, unless it was stale already.
+    public func stale(since time: Int64) -> StoredMetadata {
+        var stale = self
+        stale.freshUntil = min(freshUntil, time)
+        return stale
     }
 
     /// Whether the origin can be asked to validate it.

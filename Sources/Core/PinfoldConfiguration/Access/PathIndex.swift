@@ -138,7 +138,8 @@ private enum PlainPath {
     private static func zeros(_ word: UInt64) -> UInt64 { (word &- lows) & ~word & highs }
 
     /// Where a path ends, and its first eight bytes, the first one lowest and zeros after its end;
-    /// `nil` if it does not begin with a slash, or may have other forms (``PathForms/isPlain(_:)``).
+    /// `nil` if it does not begin with a slash, or may have other forms
+    /// (``PathForms/isPlain(_:)``).
     /// - Parameter target: the path, and behind a `?` the query.
     @inline(__always)
     static func read(_ target: UnsafeRawBufferPointer) -> (end: Int, first: UInt64)? {

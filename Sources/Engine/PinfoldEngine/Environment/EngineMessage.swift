@@ -13,6 +13,10 @@ package enum EngineMessage: Sendable {
     case passwordChecked(Token, CheckOutcome)
     /// The response of a ``LocalSite``, for the exchange of the token.
     case siteAnswered(Token, LocalResponse)
+    /// What came of a purge that the exchange of the token has asked for.
+    case purgeEnded(Token, PurgeOrder, PurgeOutcome)
+    /// A purge is in effect in the store.
+    case purged(PurgeNotice)
     /// It is the turn of the exchange of the token, if its number is the ticket, within the rate of
     /// a rule; or it is to look whether it is.
     case turnCame(Token, ticket: UInt64, isReady: Bool)

@@ -132,6 +132,9 @@ package final class Environment {
             (loop.handler(for: token) as? Exchange)?.passwordChecked(outcome)
         case .siteAnswered(let token, let response):
             (loop.handler(for: token) as? Exchange)?.siteAnswered(response)
+        case .purgeEnded(let token, let order, let outcome):
+            (loop.handler(for: token) as? Exchange)?.purgeEnded(outcome, order)
+        case .purged(let notice): forgetFlights(notice)
         case .turnCame(let token, let ticket, let isReady):
             (loop.handler(for: token) as? Exchange)?.turnCame(ticket, isReady: isReady)
         case .loaded(let token, let result):

@@ -22,6 +22,9 @@ package struct LocalClient {
 /// What a ``LocalSite`` answers.
 package enum LocalAnswer {
     case now(LocalResponse)
+    /// It depends on the content of the request, which is collected first: at most as many bytes.
+    /// The closure is called with all of it, on the loop.
+    case afterContent(maximum: Int, _ answer: (_ content: [UInt8]) -> LocalAnswer)
     /// The response comes later. The closure begins what it takes, and does not wait; what it is
     /// given is to be called once, on any thread.
     case later((_ reply: @escaping @Sendable (LocalResponse) -> Void) -> Void)

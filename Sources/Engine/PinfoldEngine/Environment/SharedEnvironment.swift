@@ -43,6 +43,10 @@ package final class SharedEnvironment: Sendable {
     let viaMark = ViaMark(random: .random(in: 0 ... .max))
     /// How long networks that have sent tokens with wrong signatures get no others verified.
     let signatureFailures = Locked(FailureDelays(free: 30))
+    /// Purges stored responses; `nil` if nothing is stored, or nobody may purge.
+    let purges: (any CachePurging)?
+    /// How long networks that have sent wrong tokens for purging have no others looked at.
+    let purgeFailures = Locked(FailureDelays(free: 10))
     /// What has been used of the rates of rules.
     package let rates = RateLedger()
     /// Where content is checked and translated.
@@ -64,6 +68,7 @@ package final class SharedEnvironment: Sendable {
         logger: Logger = Logger(label: "pinfold") { _ in SwiftLogNoOpLogHandler() },
         labels: RouteLabels = RouteLabels(), activity: ActivityMonitor = ActivityMonitor(),
         pinFailures: (any PinFailureSink)? = nil, passwords: (any PasswordChecking)? = nil,
+        purges: (any CachePurging)? = nil,
         transformationWork: TransformationWork = .none,
         reviewer: ServerReviewer? = nil
     ) {
@@ -75,6 +80,7 @@ package final class SharedEnvironment: Sendable {
         self.activity = activity
         self.pinFailures = pinFailures
         self.passwords = passwords
+        self.purges = purges
         self.transformationWork = transformationWork
         self.reviewer = reviewer
     }

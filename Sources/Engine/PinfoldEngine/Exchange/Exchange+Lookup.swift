@@ -12,6 +12,7 @@ extension Exchange {
             let origin = chooseRules(at: origin)
             if case .query = request.method { return gatherForKey(at: origin) }
             if !request.isSafe {
+                if case .other = request.method, answersPurge(at: origin) { return }
                 if request.fields.contains(.ifMatch) { restoreEntityTags(for: origin) }
                 makeKey(origin)
             }

@@ -86,7 +86,9 @@ extension Exchange {
         as metadata: StoredMetadata, _ head: [UInt8], _ vary: VaryKey, _ key: CacheKey,
         _ origin: Origin, in store: CacheStore
     ) -> CachedResponse? {
-        let found = key.withView { store.responses($0) } + (caching.stored.map { [$0] } ?? [])
+        // What it found itself may have been purged since.
+        let own = caching.stored.flatMap { store.isCurrent($0) ? $0 : nil }
+        let found = key.withView { store.responses($0) } + (own.map { [$0] } ?? [])
         return found.first {
             $0.policy == origin.fingerprint && $0.varyKey == vary
                 && $0.contentCount == metadata.bodyBytes

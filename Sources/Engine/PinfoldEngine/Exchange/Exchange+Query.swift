@@ -36,6 +36,7 @@ extension Exchange {
 
     /// The content that is collected is complete, or as much as may be.
     func contentIsGathered() {
+        if upload.awaited != nil { return contentOfSiteIsGathered() }
         guard let gathered = upload.gathered, gathered.isKept, gathered.digest == nil else {
             return forward()
         }

@@ -36,6 +36,7 @@ extension Exchange {
             if page != nil { writer.append(Self.pageFields) }
             if fault.status == 405 { appendAllow(to: &writer) }
             appendAuthenticationFields(for: fault, to: &writer)
+            if case .purge(let error) = fault { Self.append(error, to: &writer) }
             if case .rateLimited(let excess) = fault {
                 writer.append(text: "Retry-After: \(excess.reason.retrySeconds)\r\n")
             }
@@ -55,6 +56,16 @@ extension Exchange {
         base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r
 
         """
+
+    /// The fields that tell who wanted to purge how to do better.
+    private static func append(_ error: PurgeRequestError, to writer: inout HeadWriter) {
+        if error.reason.entry.status == 401 {
+            writer.append("WWW-Authenticate: Bearer realm=\"purge\"\r\n")
+        }
+        if let seconds = error.retrySeconds {
+            writer.append(text: "Retry-After: \(seconds)\r\n")
+        }
+    }
 
     // MARK: The server, as replies and logs name it
 
@@ -213,43 +224,6 @@ extension Exchange {
             }
             writer.appendLineEnd()
             count = writer.overflowed ? 0 : writer.count
-        }
-    }
-
-    /// A request for the gateway itself: metrics, health and the like.
-    func answerAdministration() {
-        guard request.form == .origin || request.form == .absolute else {
-            return reply(with: .access(.notAProxyRequest), closing: true)
-        }
-        guard let site = environment.site else {
-            return reply(with: .access(.notAProxyRequest), closing: true)
-        }
-        let asking = LocalClient(
-            ingress: ingress, peer: peer, localAddress: client?.localEndpoint?.address)
-        switch withRequestHead({ site.answer(to: request, in: $0, from: asking) }) {
-        case .now(let response): send(response)
-        case .later(let begin):
-            guard register() else {
-                return reply(with: .gateway(.descriptorsExhausted), closing: true)
-            }
-            guard goesOn(after: .decided(.load)) else { return }
-            let (token, mailbox) = (token, environment.mailbox)
-            begin { mailbox.post(.siteAnswered(token, $0)) }
-        }
-    }
-
-    /// Handles the response of the gateway itself that was not there at once.
-    func siteAnswered(_ response: LocalResponse) {
-        if goesOn(after: .loaded) { send(response) }
-    }
-
-    private func send(_ response: LocalResponse) {
-        sendLocal(status: response.status, contentType: nil, closing: false) { writer in
-            for field in response.fields {
-                writer.append(text: "\(field.name): \(field.value)\r\n")
-            }
-        } body: {
-            response.body
         }
     }
 }

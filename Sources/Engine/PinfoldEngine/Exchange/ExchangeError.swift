@@ -20,6 +20,8 @@ package enum ExchangeError: Error, Sendable {
     // The request.
     /// The client has not proved to this recipient who it is.
     case authentication(AuthenticationReason, ProofRecipient)
+    /// A request to purge.
+    case purge(PurgeRequestError)
     case request(WireError)
     /// The fields of a message over HTTP/2.
     case fields(MessageError)
@@ -66,6 +68,7 @@ package enum ExchangeError: Error, Sendable {
         case .gateway(let reason): .gateway(reason)
         case .server(let reason): .server(reason)
         case .authentication(let reason, _): .authentication(reason)
+        case .purge(let error): .purge(error.reason)
         case .request(let error): .request(error)
         case .fields(let error): error.wireError.map { .request($0) } ?? .fields(error)
         case .connectPortRefused: .access(.connectPortRefused)
@@ -114,6 +117,7 @@ package enum ExchangeError: Error, Sendable {
     /// meaning unless the case has details.
     package var explanation: String {
         switch self {
+        case .purge(let error): error.explanation
         case .request(let error): "the request was refused: \(error.explanation)"
         case .fields(let error): "the request was refused: \(error.explanation)"
         case .response(let error): "the server's response was refused: \(error.explanation)"
@@ -225,6 +229,7 @@ extension ExchangeError {
     package var isOwn: Bool {
         switch self {
         case .gateway(let reason): reason.isOwn
+        case .purge: true
         case .transformation(let failure): failure.reason == .overloaded
         case .nameNotResolved(let failure): failure.isOwn
         case .unconfirmed(let cause): cause.isOwn

@@ -92,6 +92,18 @@ struct FlightTable<Flight: AnyObject> {
         slots[index].leader = nil
     }
 
+    /// Nobody needs to wait for certain flights any longer. Those who wait already are theirs.
+    /// - Returns: the hashes of their keys.
+    mutating func forget(where isConcerned: (Flight) -> Bool) -> [UInt64] {
+        var hashes: [UInt64] = []
+        for index in slots.indices {
+            guard let leader = slots[index].leader, isConcerned(leader) else { continue }
+            slots[index].leader = nil
+            hashes.append(slots[index].hash)
+        }
+        return hashes
+    }
+
     /// Makes misses of the key proceed alone for a while.
     ///
     /// - Parameter client: the client whose miss showed that waiting does not help.

@@ -127,6 +127,8 @@ package struct RouteExplanation: Sendable {
     /// Whether stored responses are looked up for at least one way, and why or why not.
     package let cacheIsUsed: Bool
     package let cacheReason: String
+    /// The rules for the cache that apply to the path; `nil` if there are none.
+    package let cacheRules: CacheRulesExplanation?
 
     /// - Parameters:
     ///   - policy: the snapshot whose functions are used.
@@ -244,6 +246,7 @@ package struct RouteExplanation: Sendable {
         let connects = ways.contains { !$0.way.isRefused }
         (cacheIsUsed, cacheReason) = Self.cache(
             configuration, entry, isReached: reachesCache, connects: connects)
+        cacheRules = CacheRulesExplanation(policy, target, entry: entry)
     }
 
     /// Ways as they are shown.

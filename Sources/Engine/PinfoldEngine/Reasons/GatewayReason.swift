@@ -92,7 +92,8 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
             ReasonEntry(
                 "offline", .gateway, 504, .internalResponse,
                 "nothing is stored that answers the request, and its server is not asked",
-                remedy: "The entry of `hosts`, or one of its `paths`, says `offline: true`: without "
+                remedy:
+                    "The entry of `hosts`, or one of its `paths`, says `offline: true`: without "
                     + "it, the request is sent to the server.")
         case .mustRevalidate:
             ReasonEntry(

@@ -21,9 +21,9 @@ import Trust
 ///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
 ///   revocation: a case of `RevocationReason`;
 /// - anything else: a case of `AccessReason` (not allowed), `AuthenticationReason` (the client has
-///   not proved who it is), `TunnelReason` (in an inspected
-///   tunnel), `GatewayReason` (a limit or state of the gateway) or `ServerReason` (the server or
-///   the way to it), which `ExchangeError` carries; if it has details, also a case of
+///   not proved who it is), `TunnelReason` (in an inspected tunnel), `PurgeReason` (a PURGE is not
+///   carried out), `GatewayReason` (a limit or state of the gateway) or `ServerReason` (the server
+///   or the way to it), which `ExchangeError` carries; if it has details, also a case of
 ///   `ExchangeError`.
 ///   About a proxy on that way: a case of `ProxyError`, and of `ProxyReason`.
 ///
@@ -37,6 +37,8 @@ package enum Reason: Hashable, Sendable {
     case authentication(AuthenticationReason)
     /// The client's part of an inspected tunnel is refused.
     case tunnel(TunnelReason)
+    /// The client's request to purge is not carried out.
+    case purge(PurgeReason)
     /// A limit or a state of the gateway.
     case gateway(GatewayReason)
     /// What the client sent cannot be accepted.
@@ -69,6 +71,7 @@ package enum Reason: Hashable, Sendable {
         case .access(let reason): reason.entry
         case .authentication(let reason): reason.entry
         case .tunnel(let reason): reason.entry
+        case .purge(let reason): reason.entry
         case .gateway(let reason): reason.entry
         case .request(let error): error.requestEntry
         case .fields(let error): error.requestEntry
@@ -94,7 +97,7 @@ package enum Reason: Hashable, Sendable {
         case .request(let error): error.canOccur(from: .client)
         case .fields(let error): error.isOfRequests
         case .response(let error): error.canOccur(from: .upstream)
-        case .access, .authentication, .tunnel, .gateway, .name, .trust, .profile, .revocation,
+        case .access, .authentication, .tunnel, .purge, .gateway, .name, .trust, .profile, .revocation,
             .tls, .server, .proxy, .transformation:
             true
         }
@@ -107,6 +110,7 @@ extension Reason: CaseIterable {
         AccessReason.allCases.map { .access($0) }
         + AuthenticationReason.allCases.map { .authentication($0) }
         + TunnelReason.allCases.map { .tunnel($0) }
+        + PurgeReason.allCases.map { .purge($0) }
         + GatewayReason.allCases.map { .gateway($0) }
         + WireError.allCases.map { .request($0) }
         + MessageError.allCases.filter { $0.wireError == nil }.map { .fields($0) }
@@ -161,6 +165,7 @@ package enum ReasonSection: String, Sendable, CaseIterable {
     case access = "Not allowed"
     case authentication = "Who is asking"
     case tunnel = "Inspected tunnels"
+    case purging = "Purging"
     case gateway = "The gateway itself"
     case request = "The request"
     case names = "The server's name"

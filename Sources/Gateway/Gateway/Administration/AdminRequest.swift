@@ -18,6 +18,8 @@ package struct AdminRequest: Sendable {
     /// The bytes of content that it announces; `nil` if it has none, `.max` if it does not say how
     /// many.
     package var contentBytes: UInt64?
+    /// The content, once it has been collected; `nil` before that.
+    package var content: [UInt8]?
     /// The value of `Origin`; `nil` if there is none.
     package var origin: String?
     /// The value of `Sec-Fetch-Site`; `nil` if there is none.

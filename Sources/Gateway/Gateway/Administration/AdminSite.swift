@@ -16,6 +16,8 @@ package struct AdminSource: Sendable {
     package var reload: @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void
     /// Begins to start a successor.
     package var upgrade: @Sendable (@escaping @Sendable (UpgradeOutcome) -> Void) -> Void
+    /// What is stored, and purging it; `nil` if nothing is stored.
+    package var cache: CacheAdministration?
 
     /// Creates a source from these closures.
     package init(

@@ -72,6 +72,8 @@ package final class GatewayProcess {
     private let passwords: PasswordChecker
     private(set) var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
+    /// What operators can do with the cache; `nil` if there is none.
+    private(set) var cache: CacheAdministration?
 
     /// The time limit for writing the rest of the operational log at the end.
     private static let logFlushMilliseconds: Int64 = 1000
@@ -159,6 +161,7 @@ package final class GatewayProcess {
         passwords.close()
         issuer?.close()
         shared.resolver.close()
+        cache?.purges.close()
         shared.store?.close()
         shared.accessLog?.close(withinMilliseconds: 2000)
         published.end()
@@ -210,12 +213,22 @@ package final class GatewayProcess {
                 activationMilliseconds: configuration.activity.activationDelayMilliseconds,
                 completionMilliseconds: configuration.activity.completionDelayMilliseconds))
         let (published, reloads, upgrades) = (published, reloads, upgrades)
-        let site = AdminSite(
-            source: AdminSource(
-                metrics: { published.metrics() }, readiness: { published.readiness() },
-                status: { published.status() }, reload: { reloads.submit($0) },
-                upgrade: { upgrades.submit($0) }),
-            version: published.version)
+        let store = makeStore()
+        let engineMailboxes = try mailboxes.map { _ in try Mailbox<EngineMessage>() }
+        let cache = try store.map {
+            CacheAdministration(
+                store: $0, purges: try PurgeService(store: $0, mailboxes: engineMailboxes),
+                logger: logger)
+        }
+        cache?.adopt(policy)
+        self.cache = cache
+        published.cache.withLock { $0 = cache }
+        var source = AdminSource(
+            metrics: { published.metrics() }, readiness: { published.readiness() },
+            status: { published.status() }, reload: { reloads.submit($0) },
+            upgrade: { upgrades.submit($0) })
+        source.cache = cache
+        let site = AdminSite(source: source, version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
             folder: configuration.cache.reportFolder, resolver: resolver,
@@ -224,9 +237,9 @@ package final class GatewayProcess {
                 path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
             onEvent: { [logger] in logger.log($0) })
         let engine = SharedEnvironment(
-            mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
-            resolver: resolver, store: makeStore(), logger: logger, labels: labels,
-            activity: activity, pinFailures: reporter, passwords: passwords,
+            mailboxes: engineMailboxes, resolver: resolver, store: store, logger: logger,
+            labels: labels, activity: activity, pinFailures: reporter, passwords: passwords,
+            purges: cache?.purges,
             transformationWork: contents.work)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
@@ -405,6 +418,7 @@ package final class GatewayProcess {
         configuration = next
         if policy.sessionGeneration != self.policy?.sessionGeneration { ticketKeys.forget() }
         self.policy = policy
+        cache?.adopt(policy)
         operationalLog.logLevel = Logger.Level(next.log.level)
         if let access = next.log.access {
             shared?.accessLog?.reconfigure(

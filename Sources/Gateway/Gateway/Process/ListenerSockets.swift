@@ -209,7 +209,7 @@ final class ListenerSockets {
         }
     }
 
-    private static func role(_ listener: ListenerConfiguration) -> Ingress.Role {
+    static func role(_ listener: ListenerConfiguration) -> Ingress.Role {
         var forwarding = listener.forwarding
         forwarding.clientsSpeakTLS = listener.tls != nil
         switch listener.kind {

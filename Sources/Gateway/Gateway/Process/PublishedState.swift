@@ -47,6 +47,8 @@ final class PublishedState: Sendable {
     let issuer = Locked<CertificateIssuer?>(nil)
     /// The last counters of the process that this one has succeeded; `nil` without one.
     let former = Locked<FormerCounters?>(nil)
+    /// What operators can do with the cache; `nil` without one.
+    let cache = Locked<CacheAdministration?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
     private let startedProcess = ProcessReader()
     let version: String
@@ -77,6 +79,7 @@ final class PublishedState: Sendable {
     /// when the process ends is then a leak.
     func end() {
         _ = services.withLock { $0.take() }
+        _ = cache.withLock { $0.take() }
     }
 
     /// Each worker's counters; empty before the start.
@@ -136,6 +139,7 @@ final class PublishedState: Sendable {
         }
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
+        service.addPurges(cache.withLock { $0 }?.purges.counts)
         service.addAccessRules(shared?.labels.countedRules ?? [])
         service.addParents(shared?.labels.countedParents ?? [])
         service.addGroups(shared?.labels.countedGroups ?? [])

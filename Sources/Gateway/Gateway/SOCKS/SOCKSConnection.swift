@@ -84,7 +84,8 @@ extension SOCKSReply {
 
     private static func code(of reason: Reason?) -> SOCKSReply {
         switch reason {
-        case .access, .authentication, .tunnel, .trust, .profile, .revocation: .notAllowed
+        case .access, .authentication, .tunnel, .purge, .trust, .profile, .revocation:
+            .notAllowed
         case .name, .server(.destinationUnreachable), .server(.connectTimeout): .hostUnreachable
         case .server(.connectionRefused): .connectionRefused
         case .gateway, .request, .fields, .response, .tls, .server, .proxy, .transformation, nil:

@@ -111,7 +111,7 @@ extension TLSAlert {
     fileprivate init(refusing fault: ExchangeError?) {
         self =
             switch fault?.reason {
-            case .access, .authentication, .tunnel: .accessDenied
+            case .access, .authentication, .tunnel, .purge: .accessDenied
             case .name: .unrecognizedName
             case .trust, .profile, .revocation, .tls: .handshakeFailure
             case .gateway, .request, .fields, .response, .server, .proxy, .transformation, nil:

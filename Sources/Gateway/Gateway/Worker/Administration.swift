@@ -37,8 +37,19 @@ final class Administration: LocalSite {
         case .length(let count): asked.contentBytes = count
         case .chunked, .untilClose: asked.contentBytes = .max
         }
-        let isCommand = !request.isSafe
+        return answer(to: asked, from: client, isCommand: !request.isSafe)
+    }
+
+    private func answer(
+        to asked: AdminRequest, from client: LocalClient, isCommand: Bool
+    ) -> LocalAnswer {
         switch worker.shared.administration(asked) {
+        case .afterContent:
+            return .afterContent(maximum: Int(AdminAPI.maximumContentBytes)) { [self] content in
+                var asked = asked
+                asked.content = content
+                return answer(to: asked, from: client, isCommand: isCommand)
+            }
         case .now(let response):
             if isCommand { log(asked, from: client, refused: response.status >= 400) }
             return .now(LocalResponse(response))

@@ -9,7 +9,8 @@ import Files
 /// stays when the process is killed.
 ///
 ///     header   what kind of file it is · start · base · end      (four numbers of 64 bits)
-///     records  the process's number · bytes of the key · the key
+///     records  the process's number · bytes of the key · the key; or, with the highest bit of the
+///              number of bytes set, a ban as in a `PurgeJournal`
 ///
 /// Positions count the bytes of all records so far. Those before `start` are in the database. Those
 /// before `base` are gone: for whoever has not read them, everything has changed. `end` is written
@@ -20,7 +21,8 @@ import Files
 final class ChangeLog {
     /// What the others have changed.
     enum News: Equatable {
-        case keys([[UInt8]])
+        /// These keys, and what these bans are about.
+        case keys([[UInt8]], bans: [Ban] = [])
         /// More than is known, or all of it.
         case everything
     }
@@ -90,7 +92,14 @@ final class ChangeLog {
     // MARK: What has changed here
 
     /// Appends a key. If there is no room for it, everything has changed.
-    func append(_ key: [UInt8]) {
+    func append(_ key: [UInt8]) { append(key, mark: 0) }
+
+    /// Appends a ban. Who does not know such records takes it for one that everything has changed.
+    func append(_ ban: Ban) { append(PurgeJournal.content(of: ban), mark: Self.banMark) }
+
+    private static let banMark: UInt32 = 1 << 31
+
+    private func append(_ key: [UInt8], mark: UInt32) {
         withLock {
             guard var header = header() else { return forget(damaged) }
             let bytes = UInt64(Self.recordHeaderBytes + key.count)
@@ -98,7 +107,7 @@ final class ChangeLog {
             var record = [UInt8]()
             record.reserveCapacity(Int(bytes))
             withUnsafeBytes(of: process) { record += $0 }
-            withUnsafeBytes(of: UInt32(key.count)) { record += $0 }
+            withUnsafeBytes(of: UInt32(key.count) | mark) { record += $0 }
             record += key
             guard write(record, at: offset(of: header.end, header)) else { return forget(header) }
             let isCurrent = position == header.end
@@ -150,23 +159,35 @@ final class ChangeLog {
 
     private func keys(of records: [UInt8], from start: UInt64) -> News {
         var keys: [[UInt8]] = []
+        var bans: [Ban] = []
         var place = start
         var rest = records[...]
         while !rest.isEmpty {
             guard rest.count >= Self.recordHeaderBytes else { return .everything }
-            let (author, count) = rest.withUnsafeBytes { bytes in
+            let (author, length) = rest.withUnsafeBytes { bytes in
                 (
                     bytes.loadUnaligned(as: UInt64.self),
-                    Int(bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
+                    bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)
                 )
             }
+            let count = Int(length & ~Self.banMark)
             rest = rest.dropFirst(Self.recordHeaderBytes)
             guard rest.count >= count else { return .everything }
-            if author != process || place < allUntil { keys.append(Array(rest.prefix(count))) }
+            if author != process || place < allUntil {
+                let content = Array(rest.prefix(count))
+                if length & Self.banMark == 0 {
+                    keys.append(content)
+                } else {
+                    guard let ban = content.withUnsafeBytes({ PurgeJournal.ban($0) }) else {
+                        return .everything
+                    }
+                    bans.append(ban)
+                }
+            }
             rest = rest.dropFirst(count)
             place += UInt64(Self.recordHeaderBytes + count)
         }
-        return .keys(keys)
+        return .keys(keys, bans: bans)
     }
 
     // MARK: What is in the database

@@ -220,6 +220,17 @@ final class Statement {
         }
     }
 
+    /// Binds a copy of a text.
+    func bind(_ index: Int32, text: String) {
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        var text = text
+        text.withUTF8 { bytes in
+            _ = bytes.withMemoryRebound(to: CChar.self) {
+                sqlite3_bind_text(handle, index, $0.baseAddress, Int32($0.count), transient)
+            }
+        }
+    }
+
     func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
 
     /// Returns `true` if there is a row, `false` when done.

@@ -10,6 +10,8 @@ struct DatabaseFiles {
     var lock: String { folder + "/cache.sqlite.lock" }
     /// See `ChangeLog`.
     var changes: String { folder + "/cache.sqlite.changes" }
+    /// See `PurgeJournal`.
+    var purges: String { database + ".purges" }
     var hasChanges: Bool { access(changes, F_OK) == 0 }
     private static let suffixes = ["", "-wal", "-shm"]
     /// The number of databases set aside that are kept, newest first; they are as large as the

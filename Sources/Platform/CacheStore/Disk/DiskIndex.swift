@@ -46,11 +46,15 @@ final class DiskIndex: Sendable {
         var table = IndexTable()
         /// Responses whose rows are queued.
         var waiting = SplitMap<CachedResponse>()
+        /// Entries whose bodies were streamed, and whose rows are queued.
+        var streamed: Set<Int64> = []
         /// Entry id to body id, where a 304 made them differ.
         var bodies = SplitMap<Int64>()
         var pins: [Int64: Pin] = [:]
         /// Entries whose last use has not been written yet.
         var accesses: [IndexToken] = []
+        /// Uses that are not in the rows yet, by id.
+        var hits: [Int64: UInt32] = [:]
         var journal = IndexJournal()
         var evictions = DiskEvictions()
         /// The bodies whose chunks stay readable here after the database was handed over; `nil`
@@ -120,7 +124,7 @@ final class DiskIndex: Sendable {
                 id: id, keyHash: keyHash, varyHash: varyHash, bytes: bytes,
                 flags: isChunked ? .chunked : [])
             let token = state.table.insert(entry, varyNames: varyNames)
-            if body == 0 { state.waiting[id] = response }
+            if body == 0 { state.waiting[id] = response } else { state.streamed.insert(id) }
             return (token, removals)
         }
     }
@@ -191,6 +195,71 @@ final class DiskIndex: Sendable {
                 varyHash: Self.varyHash(response.varyKey.bytes, seed: state.seed),
                 id: token == .none ? nil : token.id)
         }
+    }
+
+    /// Removes the entry of a row; `nil` if it is no longer there.
+    func remove(id: Int64, key: UnsafeRawBufferPointer) -> Removal? {
+        state.withLock { state in
+            var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
+            while slot >= 0 {
+                if state.table[slot].id == id { return state.remove(slot) }
+                slot = state.table.next(slot)
+            }
+            return nil
+        }
+    }
+
+    /// Seed of the hashes of keys, hosts and tags.
+    var seed: UInt64 { state.withLock { $0.seed } }
+
+    /// Notes how often an entry was used, to be written with the time of its last use.
+    func count(_ token: IndexToken, hits: UInt32) {
+        guard token != .none, hits > 0 else { return }
+        state.withLock { $0.count(token, hits: hits) }
+    }
+
+    /// Whether a soft purge has made an entry stale.
+    func isStale(_ token: IndexToken) -> Bool {
+        state.withLock { $0.table.isLive(token) && $0.table[token.slot].isStale }
+    }
+
+    /// A soft purge has made an entry stale.
+    func setStale(_ token: IndexToken) {
+        state.withLock { state in
+            if state.table.isLive(token) { state.table.setStale(token.slot) }
+        }
+    }
+
+    /// The same for the entry of a row. Returns whether it is there.
+    func setStale(id: Int64, key: UnsafeRawBufferPointer) -> Bool {
+        state.withLock { state in
+            var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
+            while slot >= 0 {
+                if state.table[slot].id == id {
+                    state.table.setStale(slot)
+                    return true
+                }
+                slot = state.table.next(slot)
+            }
+            return false
+        }
+    }
+
+    /// Whether a response is the one that an entry is of, and not one from before a soft purge.
+    func holds(_ response: CachedResponse) -> Bool {
+        let token = response.token
+        return state.withLock { state in
+            state.table.isLive(token)
+                && (response.staleSince > 0 || !state.table[token.slot].isStale)
+        }
+    }
+
+    /// The first row that is queued; `nil` if there is none.
+    var firstWaiting: Int64? { state.withLock { $0.firstWaiting } }
+
+    /// Ids are larger than this from now on.
+    func skip(through id: Int64) {
+        state.withLock { $0.nextID = max($0.nextID, id + 1) }
     }
 
     /// Removes one entry; `nil` if it is no longer there.
@@ -353,6 +422,11 @@ final class DiskIndex: Sendable {
 }
 
 extension DiskIndex.State {
+    var firstWaiting: Int64? {
+        let ids = [waiting.firstID, streamed.min()].compactMap { $0 }
+        return ids.min()
+    }
+
     mutating func takeID() -> Int64 {
         defer { nextID += 1 }
         return nextID
@@ -427,6 +501,8 @@ extension DiskIndex.State {
     mutating func remove(_ slot: Int32) -> Removal {
         let entry = table.remove(slot)
         waiting[entry.id] = nil
+        if !streamed.isEmpty { streamed.remove(entry.id) }
+        if !hits.isEmpty { hits[entry.id] = nil }
         guard entry.flags.contains(.chunked) else { return Removal(id: entry.id, body: .none) }
         let body = bodies.removeValue(entry.id) ?? entry.id
         guard pins[body] != nil else { return Removal(id: entry.id, body: .drop(body)) }
@@ -434,10 +510,27 @@ extension DiskIndex.State {
         return Removal(id: entry.id, body: .hold(body))
     }
 
+    /// What cannot be noted, because there is too much already, is not counted.
+    mutating func count(_ token: IndexToken, hits count: UInt32) {
+        guard table.isLive(token) else { return }
+        if let known = hits[token.id] {
+            hits[token.id] = known &+ count
+        } else if hits.count < DiskIndex.accessLimit {
+            hits[token.id] = count
+        }
+        noteAccess(token.slot)
+    }
+
     mutating func use(_ slot: Int32, now: UInt32, every seconds: UInt32) {
         table.countUse(of: slot)
+        count(table.token(slot), hits: 1)
         guard now > table[slot].accessed, now - table[slot].accessed >= seconds else { return }
         table.setAccessed(slot, now)
+        noteAccess(slot)
+    }
+
+    /// Its row has to be brought up to date.
+    private mutating func noteAccess(_ slot: Int32) {
         guard !table[slot].flags.contains(.accessedChanged),
             accesses.count < DiskIndex.accessLimit
         else { return }

@@ -49,9 +49,11 @@ extension DiskIndex {
             state.phase = .off(reason)
             state.table = IndexTable()
             state.waiting = SplitMap()
+            state.streamed = []
             state.bodies = SplitMap()
             state.pins = [:]
             state.accesses = []
+            state.hits = [:]
             state.handedBodies = nil
             return dropped
         }
@@ -77,6 +79,7 @@ extension DiskIndex {
             guard state.isReadable else { return (Int64?.none, dropped) }
             state.table = IndexTable()
             state.waiting = SplitMap()
+            state.streamed = []
             state.bodies = SplitMap()
             state.accesses = []
             return (state.phase == .ready ? state.nextID - 1 : nil, dropped)
@@ -107,6 +110,7 @@ extension DiskIndex {
                 for token in some where state.table.isLive(token) {
                     let flags = state.table[token.slot].flags
                     state.table.setFlags(token.slot, flags.union(.committed))
+                    if !state.streamed.isEmpty { state.streamed.remove(token.id) }
                     if let response = state.waiting.removeValue(token.id) {
                         written.append(response)
                     }
@@ -130,7 +134,7 @@ extension DiskIndex {
     }
 
     /// Last uses to be written, at most `limit`.
-    func takeAccesses(limit: Int) -> [(id: Int64, accessed: UInt32)] {
+    func takeAccesses(limit: Int) -> [(id: Int64, accessed: UInt32, hits: UInt32)] {
         state.withLock { state in
             let taken = state.accesses.suffix(limit)
             state.accesses.removeLast(taken.count)
@@ -139,7 +143,8 @@ extension DiskIndex {
                 let entry = state.table[token.slot]
                 state.table.setFlags(token.slot, entry.flags.subtracting(.accessedChanged))
                 guard entry.flags.contains(.committed) else { return nil }
-                return (token.id, entry.accessed)
+                let hits = state.hits.removeValue(forKey: token.id) ?? 0
+                return (token.id, entry.accessed, hits)
             }
         }
     }

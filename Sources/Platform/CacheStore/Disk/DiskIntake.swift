@@ -47,6 +47,11 @@ extension DiskTier {
         guard response.token == .none, index.phase == .ready, let bytes = bytes(of: response) else {
             return true
         }
+        guard bans.verdict(response).isNone else {
+            // Once it is stale, it may be stored.
+            mayLackSome.store(true, ordering: .relaxed)
+            return true
+        }
         let reserved = response.rowBytes
         guard budget.reserve(reserved, within: budget.limit / 2) else { return false }
         admit(response, bytes: bytes, reserved: reserved, &work)

@@ -91,7 +91,7 @@ extension DiskTier: CacheLevel {
         remove(removals, &work)
     }
 
-    func holds(_ response: CachedResponse) -> Bool { index.isLive(response.token) }
+    func holds(_ response: CachedResponse) -> Bool { index.holds(response) }
 
     func freshen(
         _ old: CachedResponse, with response: CachedResponse, isInMemory: Bool,
@@ -138,7 +138,8 @@ extension DiskTier: CacheLevel {
             return index.leftMemory(response.token, wasUsed: wasUsed, now: LastUse.now())
         }
         // Before the index is read, and while the disk is off, its journal already has the key.
-        guard index.phase == .ready, let bytes = self.bytes(of: response),
+        guard index.phase == .ready, bans.verdict(response).isNone,
+            let bytes = self.bytes(of: response),
             let reserved = reserve(response, isInMemory: false)
         else { return }
         admit(response, bytes: bytes, reserved: reserved, &work)

@@ -14,6 +14,8 @@ enum DiskOperation: Sendable {
     case remove([Removal])
     /// Remove every row up to this id.
     case purge(through: Int64)
+    /// Write down what the fingerprint of a policy means.
+    case trust(UInt64, String)
     /// Call this when everything before it is committed.
     case barrier(@Sendable () -> Void)
     /// A reader found the database unusable.

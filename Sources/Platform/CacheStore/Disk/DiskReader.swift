@@ -31,9 +31,12 @@ final class ReaderSlot: RowSource {
 
 /// A reading connection with its statements.
 final class ReaderConnection: ReadableRows, @unchecked Sendable {
-    private let database: Database
+    let database: Database
+    private var pageStatement: Statement?
+    private var recordStatements: (facts: Statement, record: Statement)?
     private let content: Statement
     private let chunk: Statement
+    private let stale: Statement
     private let counters: DiskCounters
     /// Reused for responses in two rows.
     private let scratch = RowScratch()
@@ -50,9 +53,40 @@ final class ReaderConnection: ReadableRows, @unchecked Sendable {
         content = try database.prepare(
             "SELECT sum, record, body FROM content WHERE id BETWEEN ? AND ?")
         chunk = try database.prepare("SELECT sum, data FROM chunk WHERE id = ?")
+        stale = try database.prepare("SELECT stale FROM entry WHERE id = ?")
     }
 
     func close() { database.close() }
+
+    /// See `rows`. Made when it is first used, like the others for lists.
+    func page() throws(DatabaseError) -> Statement {
+        if let pageStatement { return pageStatement }
+        let made = try database.prepare(
+            """
+            SELECT entry.id, accessed, stale, hits, record FROM entry
+            JOIN content ON content.id=entry.id*2 WHERE entry.id>? ORDER BY entry.id LIMIT ?
+            """)
+        pageStatement = made
+        return made
+    }
+
+    /// See `visitRecords`.
+    func records() throws(DatabaseError) -> (facts: Statement, record: Statement) {
+        if let recordStatements { return recordStatements }
+        let made = (
+            facts: try database.prepare(
+                "SELECT id, host, tags FROM entry WHERE id>? ORDER BY id LIMIT ?"),
+            record: try database.prepare("SELECT record FROM content WHERE id=?")
+        )
+        recordStatements = made
+        return made
+    }
+
+    func staleSince(_ id: Int64) throws(DatabaseError) -> Int64 {
+        stale.bind(1, id)
+        defer { stale.reset() }
+        return try stale.step() ? stale.integer(0) : 0
+    }
 
     /// The row remains locked in place while `use` runs. Of two rows, the bytes are copied.
     func content<Result: Sendable>(
@@ -160,6 +194,9 @@ struct DiskReader<Source: RowSource> {
     // MARK: Loads
 
     private func answer(_ load: LevelLoad, hasWaited: Bool) {
+        // What is read from here on is compared with these bans, and with later ones when it is
+        // kept.
+        let born = tier.bans.settled
         let candidates = load.key.withUnsafeBytes {
             tier.index.candidates($0, load.variants, now: LastUse.now())
         }
@@ -167,13 +204,43 @@ struct DiskReader<Source: RowSource> {
         var isBeingWritten = false
         for candidate in candidates {
             if case .beingWritten = candidate.place { isBeingWritten = true }
-            if let response = response(candidate, load), let current = promote(response, load) {
-                found.append(current)
-            }
+            guard let response = response(candidate, load),
+                let allowed = allowed(response, candidate.token, born),
+                let current = promote(allowed, load)
+            else { continue }
+            found.append(current)
         }
         if found.isEmpty, isBeingWritten, !hasWaited, waitForWriter(load) { return }
         tier.counters.loaded(isHit: !found.isEmpty)
         load.completion(found.isEmpty ? .nothing : .found(found))
+    }
+
+    /// What the bans leave of a loaded response; `nil` if it was purged.
+    private func allowed(
+        _ response: CachedResponse, _ token: IndexToken, _ born: UInt64
+    ) -> CachedResponse? {
+        switch tier.bans.verdict(key: response.key, head: response.head, .row(token.id)) {
+        case .none:
+            // One that waits for the writer is known to others.
+            if response.born == .max { response.born = born }
+            guard response.staleSince == 0, tier.index.isStale(token) else { return response }
+            return stale(response, since: staleSince(token), born)
+        case .gone: return nil
+        case .stale(_, let since): return stale(response, since: since, born)
+        }
+    }
+
+    private func stale(
+        _ response: CachedResponse, since time: Int64, _ born: UInt64
+    ) -> CachedResponse? {
+        let stale = response.stale(since: time)
+        stale?.born = born
+        return stale
+    }
+
+    /// If it is not known since when, it is from the beginning.
+    private func staleSince(_ token: IndexToken) -> Int64 {
+        max(1, withRows { rows throws(DatabaseError) in try rows.staleSince(token.id) } ?? 1)
     }
 
     /// Makes a loaded entry available in memory; `nil` if it was replaced or invalidated while it

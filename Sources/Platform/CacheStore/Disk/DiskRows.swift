@@ -8,6 +8,10 @@ protocol ReadableRows: Sendable {
         _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
     ) throws(DatabaseError) -> CheckedRow<Result>
 
+    /// Since when a row's response has been stale because of a soft purge; 0 if it is not, or there
+    /// is no such row.
+    func staleSince(_ id: Int64) throws(DatabaseError) -> Int64
+
     /// The same for a chunk's data, which must have `count` bytes.
     func chunk<Result: Sendable>(
         body: Int64, index: Int, count: Int, _ use: (UnsafeRawBufferPointer) -> Result
@@ -37,7 +41,9 @@ protocol RowSource: Sendable {
 
 /// Where a writer inserts rows, within a transaction, and removes them.
 protocol WritableRows {
-    func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64) throws(DatabaseError)
+    func insert(
+        _ entry: IndexSlot, varyNames: [UInt8], body: Int64, _ facts: RowFacts
+    ) throws(DatabaseError)
     func insert(content id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer)
         throws(DatabaseError)
     func insert(chunk index: Int, of body: Int64, data: UnsafeRawBufferPointer)
@@ -47,6 +53,8 @@ protocol WritableRows {
     func complete(body: Int64) throws(DatabaseError)
     /// Records that content and chunks with these ids are to be removed.
     func insert(garbage range: ClosedRange<Int64>) throws(DatabaseError)
+    /// What the fingerprint of a policy means.
+    func insert(trust policy: UInt64, _ text: String) throws(DatabaseError)
     func remove(entry id: Int64) throws(DatabaseError)
     func removeAllEntries() throws(DatabaseError)
     /// Removes some chunks of bodies; returns `true` if that was all of them.

@@ -26,12 +26,25 @@ final class DiskTier: Sendable {
     let onEvent: @Sendable (StoreEvent) -> Void
     /// The readers' connections. A reader holds its lock while it uses it.
     let connections: [ReaderSlot]
+    /// The last of them is for those who look into the cache.
+    var listing: ReaderSlot { connections[connections.count - 1] }
     private let threads = Locked<[Thread]>([])
     private let ended = Monitor(false)
     /// How connections are opened; changed under the locks of all readers' connections.
     private let accessValue = Atomic<UInt8>(DiskAccess.exclusive.rawValue)
     /// Whether another process uses the database, or soon may: then there is a log of changes.
-    let isBeside = Atomic<Bool>(false)
+    var isBeside: Bool { attention.load(ordering: .relaxed) & DiskTier.beside != 0 }
+    /// What a lookup has to look at: bits.
+    let attention = Atomic<UInt8>(0)
+    /// Another process uses the database, or soon may.
+    static let beside: UInt8 = 1
+    /// Memory may have what is banned.
+    static let purging: UInt8 = 2
+    let bans: BansInForce
+    let trust: TrustNames
+    /// The bans that are in force for what is on disk; `nil` while the database is not open for
+    /// writing.
+    let purges = Locked<PurgeJournal?>(nil)
     /// Locked before the locks of keys.
     let sharing = Locked(DiskSharing())
     /// After this moment (monotonic nanoseconds) no more responses are written.
@@ -41,8 +54,13 @@ final class DiskTier: Sendable {
     /// Opened once the first attempt to open the database has succeeded or failed.
     let settled = Latch()
 
-    init(options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void) {
+    init(
+        options: CacheStoreOptions, bans: BansInForce = BansInForce(),
+        trust: TrustNames = TrustNames(), onEvent: @escaping @Sendable (StoreEvent) -> Void
+    ) {
         self.options = options
+        self.bans = bans
+        self.trust = trust
         files = DatabaseFiles(folder: options.folder)
         self.onEvent = onEvent
         index = DiskIndex(
@@ -51,7 +69,7 @@ final class DiskTier: Sendable {
         queue = DiskQueue(options: options)
         budget = StoreBudget(limit: options.queueBytes)
         reads = ReadQueue(limit: options.pendingReads)
-        connections = (0..<max(1, options.readers)).map { _ in ReaderSlot() }
+        connections = (0...max(1, options.readers)).map { _ in ReaderSlot() }
     }
 
     /// Starts the threads.
@@ -79,7 +97,7 @@ final class DiskTier: Sendable {
                 return
             }
             threads.append(writer)
-            for number in connections.indices {
+            for number in connections.indices.dropLast() {
                 let reader = try? Thread(name: "cache-reader-\(number)") { [self] in
                     DiskReader(self, connections[number]).run()
                 }

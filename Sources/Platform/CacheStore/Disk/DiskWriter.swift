@@ -33,6 +33,10 @@ final class DiskWriter {
     /// Whether the tier is off only because another process has the database.
     private var isWaiting = false
     private var accessFlushAt: Int64
+    /// The sweep under way for what was purged; `nil` if there is none.
+    var sweep: DiskSweep?
+    /// When to go on with it (monotonic nanoseconds).
+    var sweepAt: Int64 = 0
     /// Rows should have been removed, but the database failed before they were.
     private var hasLostRemovals = false
     /// The files' state when they were last checked.
@@ -85,6 +89,7 @@ final class DiskWriter {
             case .closing: break loop
             }
             lookAround()
+            sweepSome()
         }
         for request in tier.queue.takeRequests() { request.giveUp() }
         shutDown()
@@ -159,6 +164,8 @@ final class DiskWriter {
         hasLostRemovals = false
         borrowed = opened.contents.borrowed
         rows.garbage = opened.garbage
+        tier.trust.add(opened.trust)
+        for (policy, text) in tier.trust.all { tier.write(trust: policy, text) }
         do throws(DatabaseError) {
             // The log left by the last process may be long, and would be read at each start.
             try restartLog(truncating: true)
@@ -169,6 +176,7 @@ final class DiskWriter {
         let entries = opened.contents.table.count
         let bytes = opened.contents.table.bytes
         let lastID = opened.contents.lastID
+        openPurges(lastID: lastID)
         let changed = tier.index.begin((consume opened).contents)
         failures = 0
         missing = memory.map { _ in MemoryTier.Place() }
@@ -293,6 +301,8 @@ final class DiskWriter {
     /// Closes every connection and forgets what is on disk and on its way there.
     func leave(_ reason: DiskOffReason) {
         tier.index.turnOff(reason)
+        tier.purges.withLock { $0 = nil }
+        sweep = nil
         let dropped = tier.queue.reset()
         if dropped.contains(where: \.removesRows) { hasLostRemovals = true }
         rows.discard(dropped)
@@ -312,7 +322,12 @@ final class DiskWriter {
 
     private func deadline() -> Int64? {
         guard connection != nil else { return retryAt }
-        guard tier.isBeside.load(ordering: .relaxed) else { return deadlineOfWork() }
+        if !isAway, tier.bans.isInForce { return min(sweepAt, usualDeadline() ?? .max) }
+        return usualDeadline()
+    }
+
+    private func usualDeadline() -> Int64? {
+        guard tier.isBeside else { return deadlineOfWork() }
         if isAway { return sharingAt }
         if isWorkDue { workAt = deadlineOfWork() }
         return min(sharingAt, workAt)
@@ -321,7 +336,7 @@ final class DiskWriter {
     /// When to do what is done when idle, while the others are looked for more often.
     private var workAt: Int64 = 0
     private var isWorkDue: Bool {
-        !tier.isBeside.load(ordering: .relaxed) || Clock.monotonicNanoseconds() >= workAt
+        !tier.isBeside || Clock.monotonicNanoseconds() >= workAt
     }
 
     private func deadlineOfWork() -> Int64 {
@@ -371,15 +386,22 @@ final class DiskWriter {
                 > limitPages * Int64(Schema.pageBytes)
     }
 
-    /// Writes the entries' times of last use. Each may be on a page of its own.
+    /// Writes the entries' times of last use, and how often they were used. Each may be on a page
+    /// of its own.
     func flushAccesses() throws(DatabaseError) {
+        var place = memory.map { _ in MemoryTier.Place() }
+        while let from = place {
+            place = memory?.takeHits(from: from) { tier.index.count($0.token, hits: $1) }
+        }
         var rounds = 16
         while rounds > 0 {
             rounds -= 1
             let accesses = tier.index.takeAccesses(limit: options.batchPages)
             guard !accesses.isEmpty else { break }
             try transaction { connection throws(DatabaseError) in
-                for (id, accessed) in accesses { try connection.setAccessed(id, accessed) }
+                for use in accesses {
+                    try connection.setAccessed(use.id, use.accessed, hits: use.hits)
+                }
             }
             try afterCommit()
         }

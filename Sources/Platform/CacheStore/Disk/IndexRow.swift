@@ -35,16 +35,16 @@ final class IndexReader {
     func read(_ database: Database) throws(DatabaseError) {
         table = IndexTable(expecting: Int(try database.integer("SELECT count(*) FROM entry") ?? 0))
         let context = Unmanaged.passUnretained(self).toOpaque()
-        let sql = "SELECT read_entry(id, accessed, body, facts) FROM entry"
+        let sql = "SELECT read_entry(id, accessed, body, facts, stale) FROM entry"
         try withExtendedLifetime(self) { () throws(DatabaseError) in
-            try database.aggregate("read_entry", of: 4, context) { context, _, values in
+            try database.aggregate("read_entry", of: 5, context) { context, _, values in
                 guard let values, let reader = sqlite3_user_data(context) else { return }
                 let isIntact = Unmanaged<IndexReader>.fromOpaque(reader)._withUnsafeGuaranteedRef {
                     $0.add(values)
                 }
                 if !isIntact { sqlite3_result_error_code(context, SQLITE_CORRUPT) }
             }
-            defer { database.removeAggregate("read_entry", of: 4) }
+            defer { database.removeAggregate("read_entry", of: 5) }
             _ = try database.integer(sql)
         }
         table.orderByAge()
@@ -68,6 +68,7 @@ final class IndexReader {
         entry.units = UInt32(
             littleEndian: facts.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
         entry.accessed = UInt32(clamping: sqlite3_value_int64(values[1]))
+        entry.isStale = sqlite3_value_int64(values[4]) != 0
         entry.flags = body > 0 ? [.committed, .chunked] : .committed
         if body > 0, body != id { bodies[id] = body }
         table.insertUnordered(

@@ -3,7 +3,7 @@ import HTTPCore
 /// One entry of the index: 40 bytes.
 struct IndexSlot: TableSlot {
     /// From the lowest bit: the entry's row id (43 bits), its flags (4), how it has been used (3),
-    /// and the names that its Vary nominates (11).
+    /// the names that its Vary nominates (11), and whether a soft purge has made it stale (1).
     private var bits: UInt64 = 0
     var keyHash: UInt64 = 0
     var varyHash: UInt32 = 0
@@ -41,6 +41,12 @@ struct IndexSlot: TableSlot {
     var names: UInt16 {
         get { UInt16(field(50, 11)) }
         set { set(50, 11, UInt64(newValue)) }
+    }
+
+    /// Whether a soft purge has made it stale; since when is in its row.
+    var isStale: Bool {
+        get { field(61, 1) != 0 }
+        set { set(61, 1, newValue ? 1 : 0) }
     }
 
     @inline(__always)

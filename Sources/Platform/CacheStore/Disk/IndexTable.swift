@@ -125,5 +125,7 @@ struct IndexTable {
     /// Changes what does not affect the table's order.
     mutating func setFlags(_ slot: Int32, _ flags: IndexFlags) { table[slot].flags = flags }
 
+    mutating func setStale(_ slot: Int32) { table[slot].isStale = true }
+
     mutating func setAccessed(_ slot: Int32, _ seconds: UInt32) { table[slot].accessed = seconds }
 }

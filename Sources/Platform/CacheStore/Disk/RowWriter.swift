@@ -104,6 +104,7 @@ final class RowWriter {
             try connection.insert(garbage: 0...lastID)
             collect(0...lastID)
             abandoned = abandoned.filter { $0 > lastID }
+        case .trust(let policy, let text): try connection.insert(trust: policy, text)
         case .barrier(let completion):
             batch.barriers.append(completion)
         case .fault(let error):
@@ -118,7 +119,7 @@ final class RowWriter {
             case .row(_, _, let reserved), .chunk(_, _, _, let reserved):
                 tier.budget.release(reserved)
             case .barrier(let completion): completion()
-            case .beginBody, .dropBody, .remove, .purge, .fault: break
+            case .beginBody, .dropBody, .remove, .purge, .trust, .fault: break
             }
         }
     }
@@ -215,6 +216,17 @@ final class RowWriter {
             try keepTrack(of: response, connection)
             return false
         }
+        // It may have been queued before it was purged.
+        var facts = RowFacts(response, seed: tier.index.seed)
+        switch verdict(response) {
+        case .none: break
+        case .gone:
+            guard let removal = tier.index.remove(token) else { return false }
+            _ = try remove(removal, connection)
+            return false
+        case .stale(_, let since): facts.makeStale(since: since)
+        }
+        if facts.staleSince > 0 { tier.index.setStale(token) }
         if case .disk(let disk) = response.body { receiving.remove(disk.id) }
         var bodyID: Int64 = 0
         var inline = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -232,8 +244,12 @@ final class RowWriter {
             inline = UnsafeRawBufferPointer(start: nil, count: 0)
         }
         try writeContent(response, bodyID: bodyID, inline: inline, connection)
-        try connection.insert(entry, varyNames: response.varyKey.names, body: bodyID)
+        try connection.insert(entry, varyNames: response.varyKey.names, body: bodyID, facts)
         return true
+    }
+
+    private func verdict(_ response: CachedResponse) -> BanVerdict {
+        tier.bans.verdict(key: response.key, head: response.head, .row(response.token.id))
     }
 
     private func writeContent(

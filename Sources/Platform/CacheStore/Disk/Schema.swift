@@ -11,6 +11,7 @@ import CSQLite
 ///     incomplete   bodies being received, still read, or between two entries: removed at start
 ///     garbage      ranges of ids whose content and chunks are removed gradually
 ///     reading      bodies that a process still reads that has handed the database over
+///     trust        how origins were verified, by the fingerprint in the entries' records
 ///
 /// An entry is visible once its `entry` row is committed, which is written last.
 enum Schema {
@@ -66,6 +67,16 @@ enum Schema {
         """
         CREATE TABLE reading(body INTEGER PRIMARY KEY);
         INSERT INTO setting VALUES('id', 0);
+        """,
+        // What purges and lists need of each entry: since when a soft purge has made it stale, how
+        // often it was used, and hashes of its host and its tags (`RowFacts`), which are unknown of
+        // older rows. How the origins of entries were verified, by the fingerprint of the policy.
+        """
+        ALTER TABLE entry ADD COLUMN stale INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE entry ADD COLUMN hits INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE entry ADD COLUMN host INTEGER;
+        ALTER TABLE entry ADD COLUMN tags BLOB;
+        CREATE TABLE trust(policy INTEGER PRIMARY KEY, name TEXT NOT NULL);
         """,
     ]
 
@@ -125,9 +136,9 @@ enum Schema {
             let own = isShared ? pageBytes / max(1, RowSize.page / cell.bytes) : cell.bytes
             return Int64(own + cell.overflowPages * pageBytes)
         }
-        // Its narrow row takes some 32 bytes.
+        // Its narrow row takes some 45 bytes.
         let content = RowSize.cell(blobs: [recordBytes, inlineBytes], id: typicalID)
-        var total = bytes(content, isShared: inlineBytes < 2 * PageFill.smallestPart) + 32
+        var total = bytes(content, isShared: inlineBytes < 2 * PageFill.smallestPart) + 45
         if chunked > 0 {
             let whole = chunked / UInt64(chunkBytes)
             let rest = Int(chunked % UInt64(chunkBytes))

@@ -15,6 +15,9 @@ struct SplitMap<Value> {
 
     var count: Int { parts.reduce(0) { $0 + $1.count } }
 
+    /// The smallest id; `nil` if there is none.
+    var firstID: Int64? { parts.lazy.compactMap { $0.keys.min() }.min() }
+
     /// Any of them; `nil` if there is none.
     var first: Value? { parts.lazy.compactMap { $0.first?.value }.first }
 }

@@ -10,6 +10,7 @@ final class WriterConnection: WritableRows {
     private let insertEntry: Statement
     private let insertContent: Statement
     private let insertChunk: Statement
+    private let insertTrust: Statement
     private let insertIncomplete: Statement
     private let insertGarbage: Statement
     private let deleteEntry: Statement
@@ -20,6 +21,9 @@ final class WriterConnection: WritableRows {
     private let deleteChunks: Statement
     private let deleteAllEntries: Statement
     private let setAccessed: Statement
+    private let setStale: Statement
+    private let selectFacts: Statement
+    private let selectRecord: Statement
     private let pageCount: Statement
     private let freeCount: Statement
     /// What is left of the page to which content is added.
@@ -36,9 +40,10 @@ final class WriterConnection: WritableRows {
         begin = try database.prepare("BEGIN IMMEDIATE")
         commit = try database.prepare("COMMIT")
         rollback = try database.prepare("ROLLBACK")
-        insertEntry = try database.prepare("INSERT INTO entry VALUES(?,?,?,?)")
+        insertEntry = try database.prepare("INSERT INTO entry VALUES(?,?,?,?,?,?,?,?)")
         insertContent = try database.prepare("INSERT INTO content VALUES(?,?,?,?)")
         insertChunk = try database.prepare("INSERT INTO chunk VALUES(?,?,?)")
+        insertTrust = try database.prepare("INSERT OR REPLACE INTO trust VALUES(?,?)")
         insertIncomplete = try database.prepare("INSERT OR IGNORE INTO incomplete VALUES(?)")
         insertGarbage = try database.prepare("INSERT OR REPLACE INTO garbage VALUES(?,?)")
         deleteEntry = try database.prepare("DELETE FROM entry WHERE id=?")
@@ -56,7 +61,11 @@ final class WriterConnection: WritableRows {
             LIMIT \(Self.garbageChunks))
             """)
         deleteAllEntries = try database.prepare("DELETE FROM entry")
-        setAccessed = try database.prepare("UPDATE entry SET accessed=? WHERE id=?")
+        setAccessed = try database.prepare("UPDATE entry SET accessed=max(accessed,?), hits=hits+? WHERE id=?")
+        setStale = try database.prepare("UPDATE entry SET stale=? WHERE id=?")
+        selectFacts = try database.prepare(
+            "SELECT id, host, tags FROM entry WHERE id>? AND id<=? ORDER BY id LIMIT ?")
+        selectRecord = try database.prepare("SELECT record FROM content WHERE id=?")
         pageCount = try database.prepare("PRAGMA page_count")
         freeCount = try database.prepare("PRAGMA freelist_count")
         fill = PageFill(lastID: try database.integer("SELECT max(id) FROM content") ?? 0)
@@ -79,11 +88,17 @@ final class WriterConnection: WritableRows {
 
     // MARK: Rows in
 
-    func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64) throws(DatabaseError) {
+    func insert(
+        _ entry: IndexSlot, varyNames: [UInt8], body: Int64, _ facts: RowFacts
+    ) throws(DatabaseError) {
         insertEntry.bind(1, entry.id)
         insertEntry.bind(2, Int64(entry.accessed))
         insertEntry.bind(3, body)
         insertEntry.bind(4, copying: IndexRow.facts(entry, varyNames: varyNames))
+        insertEntry.bind(5, facts.staleSince)
+        insertEntry.bind(6, facts.hits)
+        insertEntry.bind(7, facts.host)
+        insertEntry.bind(8, copying: facts.tags)
         try insertEntry.run()
     }
 
@@ -121,6 +136,12 @@ final class WriterConnection: WritableRows {
         return pages.count - pages.free
     }
 
+    func insert(trust policy: UInt64, _ text: String) throws(DatabaseError) {
+        insertTrust.bind(1, Int64(bitPattern: policy))
+        insertTrust.bind(2, text: text)
+        try insertTrust.run()
+    }
+
     func insert(chunk index: Int, of body: Int64, data: UnsafeRawBufferPointer)
         throws(DatabaseError)
     {
@@ -141,10 +162,50 @@ final class WriterConnection: WritableRows {
         try deleteIncomplete.run()
     }
 
-    func setAccessed(_ id: Int64, _ seconds: UInt32) throws(DatabaseError) {
+    /// Narrow rows and records of entries in the order of their ids, as far as they are wanted.
+    /// - Parameters:
+    ///   - id: the one before the first.
+    ///   - last: the last that may be visited.
+    ///   - limit: how many at most.
+    ///   - isWanted: whether the record of a row is read: it is passed a hash of the host, `nil` if
+    ///     that is unknown, and those of the tags (`RowFacts`).
+    /// - Returns: the last id; `nil` if there are no more.
+    func visitRecords(
+        after id: Int64, through last: Int64, limit: Int,
+        where isWanted: (_ host: Int64?, _ tags: UnsafeRawBufferPointer) -> Bool,
+        _ body: (Int64, UnsafeRawBufferPointer) -> Void
+    ) throws(DatabaseError) -> Int64? {
+        selectFacts.bind(1, id)
+        selectFacts.bind(2, last)
+        selectFacts.bind(3, Int64(limit))
+        defer { selectFacts.reset() }
+        var wanted: [Int64] = []
+        var (count, place) = (0, id)
+        while try selectFacts.step() {
+            count += 1
+            place = selectFacts.integer(0)
+            let host = selectFacts.isNull(1) ? nil : selectFacts.integer(1)
+            if isWanted(host, selectFacts.bytes(2)) { wanted.append(place) }
+        }
+        for id in wanted {
+            selectRecord.bind(1, EntryRecord.contentID(id))
+            defer { selectRecord.reset() }
+            if try selectRecord.step() { body(id, selectRecord.bytes(0)) }
+        }
+        return count < limit ? nil : place
+    }
+
+    func setAccessed(_ id: Int64, _ seconds: UInt32, hits: UInt32) throws(DatabaseError) {
         setAccessed.bind(1, Int64(seconds))
-        setAccessed.bind(2, id)
+        setAccessed.bind(2, Int64(hits))
+        setAccessed.bind(3, id)
         try setAccessed.run()
+    }
+
+    func setStale(_ id: Int64, since time: Int64) throws(DatabaseError) {
+        setStale.bind(1, time)
+        setStale.bind(2, id)
+        try setStale.run()
     }
 
     // MARK: Rows out

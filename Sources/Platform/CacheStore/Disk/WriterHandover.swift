@@ -192,7 +192,7 @@ extension DiskWriter {
 
     /// What is due while two processes use the database.
     func lookAround() {
-        guard connection != nil, tier.isBeside.load(ordering: .relaxed) else { return }
+        guard connection != nil, tier.isBeside else { return }
         let now = Clock.monotonicNanoseconds()
         guard now >= sharingAt else { return }
         sharingAt = now + Self.sharingInterval
@@ -253,6 +253,14 @@ extension DiskTier {
 
     // MARK: Changes of keys
 
+    private func setBeside(_ isBeside: Bool) {
+        if isBeside {
+            attention.bitwiseOr(Self.beside, ordering: .sequentiallyConsistent)
+        } else {
+            attention.bitwiseAnd(~Self.beside, ordering: .sequentiallyConsistent)
+        }
+    }
+
     /// From now on changes are logged, and the database stays as it is. Returns `false` if there
     /// can be no log: then the database cannot be handed over.
     func beginSharing(_ memory: MemoryTier?) -> Bool {
@@ -268,7 +276,7 @@ extension DiskTier {
             }
             guard sharing.log != nil else { return false }
             sharing.isHandingOver = true
-            isBeside.store(true, ordering: .sequentiallyConsistent)
+            setBeside(true)
             index.handOver()
             return true
         }
@@ -284,7 +292,7 @@ extension DiskTier {
     func openChanges(isShared: Bool) -> Bool {
         sharing.withLock { sharing in
             let isBeside = isShared || sharing.isHandingOver
-            self.isBeside.store(isBeside, ordering: .sequentiallyConsistent)
+            setBeside(isBeside)
             if sharing.log == nil {
                 sharing.log = .open(files.changes, process: number, repairs: isShared)
             }
@@ -307,7 +315,7 @@ extension DiskTier {
     func endSharing() {
         sharing.withLock { sharing in
             guard !sharing.isHandingOver else { return }
-            isBeside.store(false, ordering: .sequentiallyConsistent)
+            setBeside(false)
             sharing = DiskSharing()
             unlink(files.changes)
         }
@@ -322,12 +330,13 @@ extension DiskTier {
     }
 
     private func carryOut(_ news: ChangeLog.News, _ memory: MemoryTier?) {
-        guard case .keys(let keys) = news else {
+        guard case .keys(let keys, let banned) = news else {
             memory?.removeAll()
             purge()
             memory?.removeAll()
             return
         }
+        if !banned.isEmpty { carryOut(banned, memory) }
         for key in keys {
             let hash = CacheKey(bytes: key).hash
             key.withUnsafeBytes { bytes in
@@ -343,10 +352,29 @@ extension DiskTier {
         }
     }
 
+    /// Puts bans in force that another process has: for all that is here.
+    private func carryOut(_ banned: [Ban], _ memory: MemoryTier?) {
+        for ban in banned {
+            let serial = bans.register(
+                [(ban.pattern, ban.isSoft)], through: index.lastID, now: ban.mark.time)
+            attention.bitwiseOr(Self.purging, ordering: .sequentiallyConsistent)
+            memory?.note(serial)
+            bans.settle(serial, [ban.pattern], through: index.lastID)
+            // What it may remove from the rows is for the other one to remove.
+            if index.phase == .handedOver { bans.hasNoDisk(through: serial) }
+        }
+    }
+
+    /// Tells another process that uses the database of bans.
+    func tell(_ banned: [Ban]) {
+        guard attention.load(ordering: .sequentiallyConsistent) & Self.beside != 0 else { return }
+        sharing.withLock { sharing in for ban in banned { sharing.log?.append(ban) } }
+    }
+
     /// Logs that a key's responses are outdated, if another process uses the database; `nil` stands
     /// for all keys. Call it before the request that changed them is answered.
     func tell(_ key: UnsafeRawBufferPointer?) {
-        guard isBeside.load(ordering: .sequentiallyConsistent) else { return }
+        guard attention.load(ordering: .sequentiallyConsistent) & Self.beside != 0 else { return }
         let key = key.map { [UInt8]($0) }
         sharing.withLock { sharing in
             if let key { sharing.log?.append(key) } else { sharing.log?.appendEverything() }
@@ -356,7 +384,7 @@ extension DiskTier {
     /// The same for a response that replaces one that was handed over: it will not be written
     /// itself. Under the lock of its key.
     func tellOfReplacement(of response: CachedResponse, _ work: inout LevelWork) {
-        guard isBeside.load(ordering: .relaxed), index.phase == .handedOver,
+        guard isBeside, index.phase == .handedOver,
             index.mayHold(response.key)
         else { return }
         work.add { [self] in tell(response.key) }

@@ -60,7 +60,10 @@ extension DiskWriter {
     func restartLog(truncating: Bool) throws(DatabaseError) -> Bool {
         guard let connection else { return false }
         let isDone = try connection.restartLog(truncating: truncating)
-        if isDone { logBytes = 0 }
+        if isDone {
+            logBytes = 0
+            tier.bans.checkpointed()
+        }
         if truncating {
             if isDone { logFileBytes = 0 }
             truncateAt = Clock.monotonicNanoseconds() + Self.truncateAfterIdle

@@ -13,6 +13,8 @@ struct WriterOpening {
         let connection: WriterConnection
         let contents: DiskIndex.Contents
         let garbage: [ClosedRange<Int64>]
+        /// What the fingerprints of policies mean.
+        let trust: [(UInt64, String)]
     }
 
     enum OpenError: Error {
@@ -65,7 +67,8 @@ struct WriterOpening {
             contents.doomed = try Self.ids(database, "SELECT id FROM incomplete")
             let garbage = try Self.garbage(database)
             return Opened(
-                connection: connection, contents: contents, garbage: garbage)
+                connection: connection, contents: contents, garbage: garbage,
+                trust: try Self.trust(database))
         } catch let error as OpenError {
             throw error
         } catch let error as DatabaseError {
@@ -108,6 +111,14 @@ struct WriterOpening {
         var ids: [Int64] = []
         while try rows.step() { ids.append(rows.integer(0)) }
         return ids
+    }
+
+    private static func trust(_ database: Database) throws(DatabaseError) -> [(UInt64, String)] {
+        let rows = try database.prepare("SELECT policy, name FROM trust")
+        defer { rows.reset() }
+        var trust: [(UInt64, String)] = []
+        while try rows.step() { trust.append((UInt64(bitPattern: rows.integer(0)), rows.text(1))) }
+        return trust
     }
 
     private static func garbage(

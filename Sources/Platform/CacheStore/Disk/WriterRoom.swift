@@ -71,7 +71,7 @@ extension DiskOperation {
         case .row(_, let superseded, _): !superseded.isEmpty
         case .remove(let removals): !removals.isEmpty
         case .purge: true
-        case .beginBody, .chunk, .dropBody, .barrier, .fault: false
+        case .beginBody, .chunk, .dropBody, .trust, .barrier, .fault: false
         }
     }
 }

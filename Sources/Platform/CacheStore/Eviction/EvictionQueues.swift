@@ -35,7 +35,10 @@ struct SlotUses: BitwiseCopyable {
     fileprivate mutating func prove() { self = SlotUses(isProven: true) }
 
     init() {}
-    fileprivate init(isProven: Bool) { self.isProven = isProven }
+    init(count: UInt8 = 0, isProven: Bool) {
+        self.count = count
+        self.isProven = isProven
+    }
 }
 
 /// Decides which entry of a table is evicted: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi: "FIFO

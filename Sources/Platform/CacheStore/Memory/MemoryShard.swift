@@ -10,6 +10,15 @@ public enum MemoryMatch: Sendable {
     case several([CachedResponse])
 }
 
+/// A response in memory and how it was used.
+struct MemoryEntry: Sendable {
+    let response: CachedResponse
+    /// How often it was found.
+    let hits: UInt64
+    /// How often, since that was last noted for its row.
+    let untold: UInt32
+}
+
 /// One part of the memory tier: a hash table, and the queues by which it evicts. A value without
 /// locks.
 ///
@@ -26,7 +35,34 @@ struct MemoryShard {
         var older: Int32 = -1
         /// Next slot of the bucket, or of the free list.
         var chain: Int32 = -1
-        var uses = SlotUses()
+        /// How often it was found, all in all,
+        var hits: UInt64 = 0
+        /// when it was last considered for eviction,
+        private var considered: UInt32 = 0
+        /// and when the disk's index was last told (the lower 32 bits of each).
+        private var told: UInt32 = 0
+        private var isProven = false
+
+        var uses: SlotUses {
+            get {
+                let count = UInt32(truncatingIfNeeded: hits) &- considered
+                return SlotUses(count: UInt8(min(count, 3)), isProven: isProven)
+            }
+            set {
+                considered = UInt32(truncatingIfNeeded: hits) &- UInt32(newValue.count)
+                isProven = newValue.isProven
+            }
+        }
+
+        /// The uses that the disk's index has not been told of.
+        var untold: UInt32 { UInt32(truncatingIfNeeded: hits) &- told }
+
+        /// The same; it has then.
+        mutating func takeHits() -> UInt32 {
+            let count = untold
+            told = UInt32(truncatingIfNeeded: hits)
+            return count
+        }
 
         var keyHash: UInt64 { hash }
         var weight: Int64 { Int64(bytes) }
@@ -37,6 +73,8 @@ struct MemoryShard {
     var flights = StoreFlights()
     /// Where a response is being fetched that others may wait for, by the hash of its key.
     var leaders: [UInt64: Int] = [:]
+    /// The last purge that it knows of: what is added is not about those before.
+    private(set) var serial: UInt64 = 0
     var count: Int { table.count }
     private(set) var bytes = 0
     private(set) var evictions: UInt64 = 0
@@ -55,7 +93,7 @@ struct MemoryShard {
         while slot >= 0 {
             if let response = match(slot, hash, key) {
                 let next = table[slot].chain
-                table[slot].uses.add()
+                table[slot].hits &+= 1
                 return next < 0 ? .one(response) : findMore(response, next, hash, key)
             }
             slot = table[slot].chain
@@ -73,7 +111,7 @@ struct MemoryShard {
             if let response = match(slot, hash, key) {
                 if several.isEmpty { several.append(first) }
                 several.append(response)
-                table[slot].uses.add()
+                table[slot].hits &+= 1
             }
             slot = table[slot].chain
         }
@@ -112,6 +150,124 @@ struct MemoryShard {
             slot = table[slot].chain
         }
         return false
+    }
+
+    // MARK: Purging
+
+    /// A ban is in force from now on: what is here and under way may be what it is about.
+    mutating func note(_ serial: UInt64) {
+        self.serial = max(self.serial, serial)
+        flights.suspect(since: serial)
+    }
+
+    /// Ends a flight. Returns whether its response may be stored.
+    mutating func land(
+        _ flight: StoreFlight, _ response: CachedResponse, _ bans: BansInForce
+    ) -> Bool {
+        let suspicion = flights.suspectSince(flight)
+        guard flights.land(flight) else { return false }
+        response.born = serial
+        guard let suspicion else { return true }
+        return bans.verdict(
+            key: response.key, head: response.head, .born(suspicion - 1)
+        ).isNone
+    }
+
+    /// What the bans since it was stored make of a response that is kept, or about to be.
+    func verdict(_ response: CachedResponse, _ bans: BansInForce) -> BanVerdict {
+        response.born < serial ? bans.verdict(response) : .none
+    }
+
+    /// Carries the bans out in `count` slots from `start` on. Returns the slot to continue with;
+    /// `nil` if there are no more.
+    mutating func sweep(
+        from start: Int, count: Int, _ bans: BansInForce, dropped: inout [CachedResponse]
+    ) -> Int? {
+        let end = min(table.slots.count, start + count)
+        guard start < end else { return nil }
+        for slot in start..<end { sweep(Int32(slot), bans, dropped: &dropped) }
+        return end
+    }
+
+    /// The same for the responses of one key.
+    mutating func sweep(
+        _ hash: UInt64, _ key: UnsafeRawBufferPointer, _ bans: BansInForce,
+        dropped: inout [CachedResponse]
+    ) {
+        var slot = table.start(hash)
+        while slot >= 0 {
+            let next = table[slot].chain
+            if match(slot, hash, key) != nil { sweep(slot, bans, dropped: &dropped) }
+            slot = next
+        }
+    }
+
+    private mutating func sweep(
+        _ slot: Int32, _ bans: BansInForce, dropped: inout [CachedResponse]
+    ) {
+        guard let response = table[slot].response, response.born < serial else { return }
+        let verdict = bans.verdict(response)
+        switch verdict {
+        case .none: response.born = serial
+        case .gone:
+            remove(slot, dropped: &dropped)
+            bans.count(verdict, inMemory: true)
+        case .stale(_, let since):
+            bans.count(verdict, inMemory: true)
+            // Without memory for a stale one there is none.
+            guard let stale = response.stale(since: since) else {
+                return remove(slot, dropped: &dropped)
+            }
+            stale.born = serial
+            dropped.append(response)
+            bytes += stale.memoryBytes - table[slot].bytes
+            table[slot].bytes = stale.memoryBytes
+            table[slot].response = stale
+        }
+    }
+
+    /// How often each response in `count` slots from `start` on was found since this was last asked.
+    mutating func takeHits(
+        from start: Int, count: Int, _ body: (CachedResponse, UInt32) -> Void
+    ) -> Int? {
+        let end = min(table.slots.count, start + count)
+        guard start < end else { return nil }
+        for slot in start..<end {
+            guard let response = table.slots[slot].response else { continue }
+            let hits = table[Int32(slot)].takeHits()
+            if hits > 0 { body(response, hits) }
+        }
+        return end
+    }
+
+    /// Calls `body` with the responses in `count` slots from `start` on. Returns the slot to
+    /// continue with; `nil` if there are no more.
+    func visitEntries(
+        from start: Int, count: Int, _ body: (CachedResponse, UInt64) -> Void
+    ) -> Int? {
+        let end = min(table.slots.count, start + count)
+        guard start < end else { return nil }
+        for slot in start..<end {
+            if let response = table.slots[slot].response { body(response, table.slots[slot].hits) }
+        }
+        return end
+    }
+
+    /// The responses of a key, each with its number of uses; none counts as used.
+    func entries(
+        _ hash: UInt64, _ key: UnsafeRawBufferPointer
+    ) -> [MemoryEntry] {
+        var found: [MemoryEntry] = []
+        var slot = table.start(hash)
+        while slot >= 0 {
+            if let response = match(slot, hash, key) {
+                found.append(
+                    MemoryEntry(
+                        response: response, hits: table[slot].hits, untold: table[slot].untold))
+            }
+            slot = table[slot].chain
+        }
+        return found
     }
 
     /// Calls `body` with the responses in `count` slots from `start` on, until it returns `false`.
@@ -227,20 +383,23 @@ struct MemoryShard {
     mutating func isWorthKeeping(_ hash: UInt64) -> Bool { table.isWorthKeeping(hash) }
 
     /// Removes the response that is the least likely to be used, other than `kept`.
-    /// - Returns: the response, and whether it had proved itself (`SlotUses`).
+    /// - Returns: the response, whether it had proved itself (`SlotUses`), and how often it was
+    ///   found since `takeHits`.
     mutating func evict(
         except kept: CachedResponse?
-    ) -> (response: CachedResponse, wasProven: Bool)? {
+    ) -> (response: CachedResponse, wasProven: Bool, hits: UInt32)? {
         let slot = table.victim(of: Int64(bytes)) { $0.response === kept }
         guard slot >= 0, let response = table[slot].response else { return nil }
         let wasProven = table[slot].uses.isProven
+        let hits = table[slot].takeHits()
         var dropped: [CachedResponse] = []
         remove(slot, dropped: &dropped)
         evictions += 1
-        return (response, wasProven)
+        return (response, wasProven, hits)
     }
 
     private mutating func add(_ response: CachedResponse) {
+        response.born = serial
         var slot = Slot()
         slot.response = response
         slot.hash = response.keyHash

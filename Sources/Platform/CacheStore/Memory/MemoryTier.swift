@@ -30,11 +30,19 @@ package final class MemoryTier: Sendable {
     /// Bytes of bodies that are read while they arrive.
     let sharing: StoreBudget
     private let options: CacheStoreOptions
+    let bans: BansInForce
+    /// Told how often a response was used that leaves, under the lock of its key.
+    private let onHits: @Sendable (CachedResponse, UInt32) -> Void
     /// Notified of evictions.
     private let levels: [any CacheLevel]
 
     /// - Parameter levels: the levels below.
-    init(options: CacheStoreOptions, below levels: [any CacheLevel]) {
+    init(
+        options: CacheStoreOptions, below levels: [any CacheLevel], bans: BansInForce,
+        onHits: @escaping @Sendable (CachedResponse, UInt32) -> Void
+    ) {
+        self.bans = bans
+        self.onHits = onHits
         var count = 1
         while count < options.memoryShards, count < 1024 { count *= 2 }
         parts = (0..<count).map { _ in
@@ -100,10 +108,98 @@ package final class MemoryTier: Sendable {
         }
     }
 
-    /// Whether the flight's response may currently be stored.
-    func isValid(_ flight: StoreFlight) -> Bool {
-        part(flight.hash).withLock { $0.flights.isValid(flight) }
+    /// Whether the flight's response may currently be stored: it has this key and this head.
+    func isValid(
+        _ flight: StoreFlight, _ key: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer
+    ) -> Bool {
+        part(flight.hash).withLock { shard in
+            guard shard.flights.isValid(flight) else { return false }
+            guard let suspicion = shard.flights.suspectSince(flight) else { return true }
+            return bans.verdict(key: key, head: head, .born(suspicion - 1)).isNone
+        }
     }
+
+    // MARK: Looking in
+
+    /// How often some of the responses were found since this was last asked. Returns where to
+    /// continue; `nil` at the end.
+    func takeHits(from place: Place, _ body: (CachedResponse, UInt32) -> Void) -> Place? {
+        guard place.part < parts.count else { return nil }
+        let next = parts[place.part].withLock {
+            $0.takeHits(from: place.slot, count: Self.visitStep, body)
+        }
+        return Place(part: next == nil ? place.part + 1 : place.part, slot: next ?? 0)
+    }
+
+    /// What is kept for a key, with its number of uses.
+    func entries(_ key: CacheKeyView) -> [MemoryEntry] {
+        part(key.hash).withLock { $0.entries(key.hash, key.bytes) }
+    }
+
+    /// Calls `body` with some of the responses and their numbers of uses, without a lock. Returns
+    /// where to continue; `nil` at the end.
+    func visitEntries(
+        from place: Place, atMost limit: Int, _ body: (CachedResponse, UInt64) -> Void
+    ) -> Place? {
+        guard place.part < parts.count else { return nil }
+        var found: [(CachedResponse, UInt64)] = []
+        let next = parts[place.part].withLock { shard in
+            shard.visitEntries(from: place.slot, count: min(limit, Self.visitStep)) {
+                found.append(($0, $1))
+            }
+        }
+        for (response, hits) in found { body(response, hits) }
+        return Place(part: next == nil ? place.part + 1 : place.part, slot: next ?? 0)
+    }
+
+    // MARK: Purging
+
+    /// The same as `find`, while bans are being carried out: without what is banned.
+    func findClosely(_ key: CacheKeyView) -> MemoryMatch {
+        withShard(key.hash) { shard, dropped in
+            shard.sweep(key.hash, key.bytes, bans, dropped: &dropped)
+            return shard.find(key.hash, key.bytes)
+        }
+    }
+
+    /// Carries the bans out for one key.
+    func sweep(_ key: CacheKeyView) {
+        withShard(key.hash) { shard, dropped in
+            shard.sweep(key.hash, key.bytes, bans, dropped: &dropped)
+        }
+    }
+
+    /// Tells all shards of a ban.
+    func note(_ serial: UInt64) {
+        for part in parts { part.withLock { $0.note(serial) } }
+    }
+
+    /// Nothing is stored of requests that were sent before a purge.
+    func voidSuspects(through serial: UInt64) {
+        for part in parts { part.withLock { $0.flights.voidSuspects(through: serial) } }
+    }
+
+    /// The first purge that a request under way may have preceded; `nil` if there is none.
+    var firstSuspicion: UInt64? {
+        parts.compactMap { $0.withLock { $0.flights.firstSuspicion } }.min()
+    }
+
+    /// Carries the bans out in a few slots. Returns where to continue; `nil` at the end.
+    func sweep(from place: Place) -> Place? {
+        guard place.part < parts.count else { return nil }
+        var dropped: [CachedResponse] = []
+        let (next, change) = parts[place.part].withLock { shard in
+            let before = shard.bytes
+            let next = shard.sweep(
+                from: place.slot, count: Self.sweepStep, bans, dropped: &dropped)
+            return (next, shard.bytes - before)
+        }
+        if change != 0 { bytes.wrappingAdd(change, ordering: .relaxed) }
+        return Place(part: next == nil ? place.part + 1 : place.part, slot: next ?? 0)
+    }
+
+    /// The slots swept under one lock: each may be copied.
+    private static let sweepStep = 16
 
     /// Flights under way.
     var flightCount: Int { parts.reduce(0) { $0 + $1.withLock { $0.flights.count } } }
@@ -142,6 +238,7 @@ package final class MemoryTier: Sendable {
                     for level in levels {
                         level.leaveMemory(evicted.response, wasUsed: evicted.wasProven, &work)
                     }
+                    onHits(evicted.response, evicted.hits)
                 }
                 return (evicted?.response, work, before - shard.bytes)
             }
@@ -160,8 +257,11 @@ package final class MemoryTier: Sendable {
 
     /// Where `visit` continues.
     struct Place {
-        fileprivate var part = 0
-        fileprivate var slot = 0
+        private(set) var part = 0
+        private(set) var slot = 0
+
+        init() {}
+        init(part: Int, slot: Int) { (self.part, self.slot) = (part, slot) }
     }
 
     /// The slots visited under one lock.
@@ -244,6 +344,11 @@ package final class MemoryTier: Sendable {
         let isSelective =
             isNear && bytes.load(ordering: .relaxed) + response.memoryBytes > limit
         return withShard(response.keyHash, adding: response) { shard, dropped in
+            switch shard.verdict(response, bans) {
+            case .none: break
+            // What was read when the ban was not known: the next request reads it again.
+            case .gone, .stale: return nil
+            }
             let existing = fits ? shard.variant(of: response) : nil
             let isKept =
                 existing != nil

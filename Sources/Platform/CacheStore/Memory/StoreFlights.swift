@@ -8,6 +8,15 @@ public struct StoreFlight: Sendable, Equatable {
     let serial: UInt32
 }
 
+/// Whether the response to a request under way may be stored.
+enum StoreFlightStanding: UInt8, Sendable {
+    case valid
+    /// Something was purged by a pattern since it was sent (`StoreFlights.suspectSince`).
+    case suspect
+    /// Its key was invalidated since it was sent.
+    case void
+}
+
 /// The requests under way for the keys of one shard, by the keys' hashes, so that an invalidation
 /// voids the stores of exactly its key. A level without an index keeps another one, of its loads
 /// under way. A value without locks.
@@ -24,14 +33,15 @@ package struct StoreFlights {
         /// The slot of the bucket before it; -1 for the first. Many may be under way for one key.
         var previous: Int32 = -1
         var isFree = true
-        /// Whether the key was invalidated since the request was sent.
-        var isVoid = false
+        var standing = StoreFlightStanding.valid
     }
 
     private var slots: ContiguousArray<Slot> = []
     private var buckets = ContiguousArray<Int32>(repeating: -1, count: 16)
     private var free: Int32 = -1
     package private(set) var count = 0
+    /// The suspects among the slots: the serial of the first purge since each began.
+    private var suspects: [Int32: UInt64] = [:]
 
     package init() {}
 
@@ -50,7 +60,7 @@ package struct StoreFlights {
         let serial = slots[index].serial &+ 1
         free = slots[index].chain
         slots[index] = Slot(
-            hash: hash, serial: serial, chain: buckets[home], isFree: false, isVoid: false)
+            hash: hash, serial: serial, chain: buckets[home], isFree: false, standing: .valid)
         if buckets[home] >= 0 { slots[Int(buckets[home])].previous = slot }
         buckets[home] = slot
         count += 1
@@ -60,7 +70,36 @@ package struct StoreFlights {
     /// Whether the flight is under way and its key was not invalidated since it began.
     package func isValid(_ flight: StoreFlight) -> Bool {
         guard isUnderWay(flight) else { return false }
-        return !slots[Int(flight.slot)].isVoid
+        return slots[Int(flight.slot)].standing != .void
+    }
+
+    /// The serial of the first purge since a flight began, for one that is valid unless one of those
+    /// is about its response; `nil` if there was none.
+    package func suspectSince(_ flight: StoreFlight) -> UInt64? {
+        guard isUnderWay(flight), slots[Int(flight.slot)].standing == .suspect else { return nil }
+        return suspects[flight.slot]
+    }
+
+    /// Something has been purged by a pattern: whether that is about what is under way will be seen
+    /// when its response is there.
+    package mutating func suspect(since serial: UInt64) {
+        guard count > 0 else { return }
+        for index in slots.indices
+        where !slots[index].isFree && slots[index].standing == .valid {
+            slots[index].standing = .suspect
+            suspects[Int32(index)] = serial
+        }
+    }
+
+    /// The serial of the first purge that any flight may be about; `nil` if there is none.
+    package var firstSuspicion: UInt64? { suspects.values.min() }
+
+    /// Voids the suspects of purges up to a serial.
+    package mutating func voidSuspects(through serial: UInt64) {
+        for (slot, since) in suspects where since <= serial {
+            slots[Int(slot)].standing = .void
+            suspects[slot] = nil
+        }
     }
 
     private func isUnderWay(_ flight: StoreFlight) -> Bool {
@@ -74,6 +113,7 @@ package struct StoreFlights {
     package mutating func end(_ flight: StoreFlight) {
         guard isUnderWay(flight) else { return }
         let index = Int(flight.slot)
+        if slots[index].standing == .suspect { suspects[flight.slot] = nil }
         let (next, previous) = (slots[index].chain, slots[index].previous)
         if previous < 0 {
             buckets[bucket(flight.hash)] = next
@@ -99,14 +139,18 @@ package struct StoreFlights {
         let spared = flight.map { $0.hash == hash && isUnderWay($0) ? $0.slot : -1 } ?? -1
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
-            if slots[Int(slot)].hash == hash, slot != spared { slots[Int(slot)].isVoid = true }
+            if slots[Int(slot)].hash == hash, slot != spared {
+                slots[Int(slot)].standing = .void
+                suspects[slot] = nil
+            }
             slot = slots[Int(slot)].chain
         }
     }
 
     /// Voids everything under way.
     package mutating func voidAll() {
-        for index in slots.indices { slots[index].isVoid = true }
+        for index in slots.indices { slots[index].standing = .void }
+        suspects = [:]
     }
 
     /// Doubles the slots, and the buckets.

@@ -13,6 +13,24 @@ extension Exchange {
         /// wait.
         private(set) var waitEnds: Int64 = 0
 
+        /// What the answer of a ``LocalSite`` depends on; `nil` if on no content.
+        private(set) var awaited: AwaitedContent?
+
+        /// Content that is collected for a ``LocalSite``.
+        struct AwaitedContent {
+            /// The most bytes.
+            let maximum: Int
+            let answer: ([UInt8]) -> LocalAnswer
+        }
+
+        mutating func awaitContent(
+            of maximum: Int, for answer: @escaping ([UInt8]) -> LocalAnswer
+        ) {
+            awaited = AwaitedContent(maximum: maximum, answer: answer)
+        }
+
+        mutating func takeAwaited() -> AwaitedContent? { awaited.take() }
+
         mutating func rewrite(as request: RewrittenRequest) { rewritten = request }
 
         mutating func gather(into content: GatheredContent) { gathered = content }

@@ -14,11 +14,12 @@ package struct AdminAPI: Sendable {
 
     /// The API of a gateway.
     package init(source: AdminSource, version: String) {
-        let described = [
-            AdminResource.status(source.status),
-            AdminResource.reload(source.reload),
-            AdminResource.upgrade(source.upgrade),
-        ]
+        let described =
+            [
+                AdminResource.status(source.status),
+                AdminResource.reload(source.reload),
+                AdminResource.upgrade(source.upgrade),
+            ] + AdminResource.ofCache(source.cache)
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]
     }
@@ -41,8 +42,12 @@ package struct AdminAPI: Sendable {
         if let problem = request.access.refusal(of: resource, request) {
             return .now(problem.response)
         }
-        if !method.isSafe, let problem = Self.mistrust(of: request) {
+        let type = resource.content?.type ?? AdminResource.Content.json
+        if !method.isSafe, let problem = Self.mistrust(of: request, expecting: type) {
             return .now(problem.response)
+        }
+        if resource.content != nil, request.content == nil, request.contentBytes != nil {
+            return .afterContent
         }
         return resource.answer(request)
     }
@@ -55,7 +60,9 @@ package struct AdminAPI: Sendable {
     ///
     /// A browser sends `Origin` with a request of another site, and sends none with a content type
     /// of JSON before it has asked for permission, which it does not get here.
-    private static func mistrust(of request: AdminRequest) -> AdminError? {
+    private static func mistrust(
+        of request: AdminRequest, expecting expected: StaticString
+    ) -> AdminError? {
         if let origin = request.origin, !request.isSameOrigin(origin) {
             return AdminError(
                 403, "cross-origin", "Request of another site",
@@ -73,10 +80,10 @@ package struct AdminAPI: Sendable {
         }
         let type = (request.contentType ?? "").prefix { $0 != ";" }
             .lowercasedASCII.filter { $0 != " " && $0 != "\t" }
-        guard type == "application/json" else {
+        guard type == "\(expected)" else {
             return AdminError(
                 415, "unsupported-media-type", "Unsupported media type",
-                "the request needs Content-Type: application/json, even without content")
+                "the request needs Content-Type: \(expected), even without content")
         }
         return nil
     }
@@ -101,6 +108,25 @@ package struct AdminResource: Sendable {
         var schema: DocumentValue
     }
 
+    /// A parameter of the query.
+    struct Parameter: Sendable {
+        var name: String
+        var description: String
+        var isRequired = false
+        /// Whether it may occur several times.
+        var isRepeatable = false
+    }
+
+    /// Content that the answer depends on.
+    struct Content: Sendable {
+        static let json: StaticString = "application/json"
+        static let bytes: StaticString = "application/octet-stream"
+
+        var description: String
+        var type = Self.json
+        var schema: DocumentValue
+    }
+
     let method: Method
     let path: String
     let caller: AdminCaller
@@ -109,6 +135,10 @@ package struct AdminResource: Sendable {
     let summary: String
     /// The responses besides the problems that every resource may answer with.
     let responses: [Response]
+    /// The parameters of its query.
+    var parameters: [Parameter] = []
+    /// `nil` if it takes no content.
+    var content: Content?
     let answer: @Sendable (AdminRequest) -> AdminAnswer
 
     /// The methods by which it may be called.
@@ -119,6 +149,8 @@ package struct AdminResource: Sendable {
 package enum AdminAnswer: Sendable {
     /// A response.
     case now(AdminResponse)
+    /// Not before the content of the request has been collected (``AdminRequest/content``).
+    case afterContent
     /// A response that is not there yet. The closure begins what it takes, and does not wait; what
     /// it is given is to be called once, on any thread.
     case later(@Sendable (_ reply: @escaping @Sendable (AdminResponse) -> Void) -> Void)

@@ -81,7 +81,17 @@ enum OpenAPIDocument {
             "operationId": .string(resource.name), "summary": .string(resource.summary),
             "security": .array(security(resource.caller)),
         ]
-        if !resource.method.isSafe {
+        if !resource.parameters.isEmpty {
+            operation["parameters"] = .array(resource.parameters.map(parameter))
+        }
+        if let content = resource.content {
+            operation["requestBody"] = .dictionary([
+                "description": .string(content.description), "required": .boolean(true),
+                "content": .dictionary([
+                    "\(content.type)": .dictionary(["schema": content.schema])
+                ]),
+            ])
+        } else if !resource.method.isSafe {
             operation["requestBody"] = .dictionary([
                 "description": .string("No content is needed, but its type is."),
                 "required": .boolean(false),
@@ -94,6 +104,17 @@ enum OpenAPIDocument {
         }
         operation["responses"] = .dictionary(responses)
         return .dictionary(operation)
+    }
+
+    private static func parameter(_ parameter: AdminResource.Parameter) -> DocumentValue {
+        let text = DocumentValue.dictionary(["type": .string("string")])
+        return .dictionary([
+            "name": .string(parameter.name), "in": .string("query"),
+            "description": .string(parameter.description),
+            "required": .boolean(parameter.isRequired),
+            "schema": parameter.isRepeatable
+                ? .dictionary(["type": .string("array"), "items": text]) : text,
+        ])
     }
 
     /// An empty requirement stands for clients of a Unix socket, and of this machine where there is

@@ -33,6 +33,7 @@ extension ConfigurationSnapshot {
             + hosts.entries.map { $0.tls.watchedFiles + $0.ruleFiles }
             + [access.lists.map(\.files)]
             + [parents.compactMap { $0.passwordSource?.path.map { [$0] } }]
+            + [(cache.purge?.token).map { [[$0.path]] } ?? []]
         for set in named.joined() where known.insert(set).inserted { sets.append(set) }
         return sets
     }
@@ -50,6 +51,7 @@ extension ConfigurationSnapshot {
         next.access.lists = access.lists.map { files.refreshed($0, "access.lists.\($0.name)") }
         files.refresh(&next.authentication)
         for index in parents.indices { files.refreshPassword(of: &next.parents[index]) }
+        files.refresh(&next.cache.purge, "cache.purge.tokenFile")
         var entries = hosts.entries
         files.hasReplaced = false
         for index in entries.indices {
@@ -108,12 +110,12 @@ extension SecretSource {
 }
 
 /// Rereads files, each once.
-private struct FileRefresh {
+struct FileRefresh {
     /// The files that may have changed.
     let paths: Set<String>
     let now: Int64
     private(set) var warnings: [String] = []
-    private(set) var problems: [FileRefreshError] = []
+    var problems: [FileRefreshError] = []
     private(set) var outdated: Set<String> = []
     /// Whether anything has changed.
     var hasReplaced = false
@@ -419,7 +421,7 @@ private struct FileRefresh {
     }
 
     /// - Parameter paths: The files that are unusable without this one.
-    private mutating func read(
+    mutating func read(
         _ path: String, _ key: String, of paths: [String]
     ) throws(FileRefreshError) -> [UInt8] {
         if let known = contents[path] { return known }

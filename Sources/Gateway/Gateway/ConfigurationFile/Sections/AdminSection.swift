@@ -34,7 +34,7 @@ extension AdminConfiguration {
                 }),
             tlsKey,
             ConfigurationKey(
-                "tokenFile", \.token, byDefault: "none", reading: { $0.adminToken($1) },
+                "tokenFile", \.token, byDefault: "none", reading: { $0.bearerToken($1) },
                 text: { $0.map { YAMLText.quoted($0.path) } }),
             ConfigurationKey(
                 "metrics",
@@ -97,23 +97,5 @@ extension SnapshotReader {
                     + "loopback address")
         }
         return admin
-    }
-
-    fileprivate func adminToken(_ field: Field) -> AdminToken? {
-        guard let path = field.filePath(), let content = field.contents(ofFile: path) else {
-            return nil
-        }
-        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0D ~= byte }
-        let bytes = Array(
-            content.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
-        // RFC 6750 §2.1: a bearer token consists of visible ASCII characters.
-        guard !bytes.isEmpty, bytes.count <= 4096, bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else {
-            field.fail(
-                bytes.isEmpty
-                    ? "\(quoted(path: path)) is empty" : "\(quoted(path: path)) has no valid token",
-                expected: "a file with one token of visible ASCII characters")
-            return nil
-        }
-        return AdminToken(path: path, bytes: bytes)
     }
 }

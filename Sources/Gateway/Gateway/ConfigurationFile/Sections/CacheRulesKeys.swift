@@ -12,6 +12,11 @@ extension HostEntry {
 
 /// `cache` of an entry of `hosts` and of one of its `paths`.
 extension CacheRules {
+    /// What they say, as it is written in a configuration.
+    package var text: String {
+        CacheRules.table(isOfPath: true).flow(self) ?? "{}"
+    }
+
     /// Durations are whole seconds; the longest is ten years.
     private static let seconds = 0...FreshnessRules.maximumLifetimeSeconds
 

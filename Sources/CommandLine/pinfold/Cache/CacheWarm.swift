@@ -1,0 +1,300 @@
+import ArgumentParser
+import Clocks
+import Documents
+import Files
+import Gateway
+import HTTPCore
+
+/// `pinfold cache warm`: requests URLs through the gateway, so that it has them.
+struct CacheWarm: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "warm",
+        abstract: "Request URLs through the gateway, so that it stores them.",
+        discussion: """
+            Takes URLs from its arguments, from lists (one on each line; `-` is standard input) \
+            and from sitemaps, and requests each with GET at a forward listener, which also takes \
+            https URLs: what is stored is what intercepted clients get. With --reverse, their \
+            paths are requested at a reverse listener. What the response to a URL says in \
+            Cache-Status decides how it is counted. Exits with 0 if every URL has a response \
+            below 400, with 1 if one has not, and with 2 if nothing can be requested.
+            """)
+
+    @Argument(help: ArgumentHelp("URLs to request.", valueName: "url"))
+    var urls: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "A file with URLs, one on each line; `-` is standard input; repeatable.",
+            valueName: "file"), completion: .file())
+    var list: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            A sitemap, or an index of sitemaps, also compressed with gzip: a file, or a URL that \
+            is requested through the gateway; repeatable.
+            """, valueName: "file|url"), completion: .file())
+    var sitemap: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            The forward listener, without TLS. By default the first one that the gateway names at \
+            its administrative address.
+            """, valueName: "address:port"))
+    var proxy: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The reverse listener, without TLS, at which the paths of the URLs are requested.",
+            valueName: "address:port"))
+    var reverse: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A file with `user:password` for a listener that asks who is asking.",
+            valueName: "file"), completion: .file())
+    var userFile: String?
+
+    @Option(
+        name: [.customShort("H"), .customLong("header")],
+        help: ArgumentHelp(
+            "A field of each request; repeatable. Accept-Encoding decides which variant is stored.",
+            valueName: "name: value"))
+    var headers: [String] = []
+
+    @Option(help: ArgumentHelp("Requests at a time.", valueName: "count"))
+    var parallel = 4
+
+    @Option(help: ArgumentHelp("Requests in a second at most.", valueName: "count"))
+    var rate: Int?
+
+    @Flag(help: "Print each URL that has no response below 400, and each that is not stored.")
+    var verbose = false
+
+    @Flag(name: .shortAndLong, help: "Show no progress.")
+    var silent = false
+
+    @Flag(help: "Print the result in JSON.")
+    var json = false
+
+    @OptionGroup var options: AdministrationOptions
+
+    func validate() throws {
+        guard !(urls + list + sitemap).isEmpty else {
+            throw ValidationError("expected URLs, --list or --sitemap")
+        }
+        guard (1...64).contains(parallel) else {
+            throw ValidationError("--parallel must be from 1 to 64")
+        }
+        if let rate, !(1...100_000).contains(rate) {
+            throw ValidationError("--rate must be from 1 to 100000")
+        }
+        if proxy != nil, reverse != nil {
+            throw ValidationError("--proxy and --reverse do not go together")
+        }
+        for header in headers {
+            guard let colon = header.firstIndex(of: ":"), colon != header.startIndex,
+                header.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+            else { throw ValidationError("\(header): expected NAME: VALUE") }
+        }
+    }
+
+    func run() throws {
+        let target: WarmTarget
+        var requests: [WarmRequest]
+        do {
+            target = try findTarget()
+            requests = try collect(for: target)
+        } catch let error as ExitCode {
+            throw error
+        } catch {
+            writeError("\(error)")
+            throw ExitCode(2)
+        }
+        var known = Set<String>()
+        requests = requests.filter { known.insert($0.url).inserted }
+        let work = WarmWork(
+            requests, target: target, rate: rate, timeout: Int64(options.timeout * 1000),
+            isVerbose: verbose,
+            progress: CountProgress("URLs", total: Int64(requests.count), isOn: !silent))
+        let result = try work.run(parallel: parallel)
+        writeToStandardOutput(json ? "\(result.value)\n" : result.text)
+        if result.failed > 0 { throw ExitCode(1) }
+    }
+
+    // MARK: The listener
+
+    private func findTarget() throws -> WarmTarget {
+        var fields = headers
+        if let userFile {
+            let text = String(decoding: try CommandFiles.read(userFile), as: UTF8.self)
+            let line = text.prefix { !$0.isNewline }
+            guard line.contains(":") else {
+                throw CommandError("\(userFile) has no user; expected user:password")
+            }
+            let name = reverse == nil ? "Proxy-Authorization" : "Authorization"
+            fields.append("\(name): Basic \(Base64.encode(Array(line.utf8)))")
+        }
+        if let reverse {
+            return WarmTarget(
+                endpoint: try Self.endpoint(reverse, "--reverse"), isForward: false, fields: fields)
+        }
+        if let proxy {
+            return WarmTarget(
+                endpoint: try Self.endpoint(proxy, "--proxy"), isForward: true, fields: fields)
+        }
+        let status = try options.gatewayOrExit().value(.get, "/api/v1/status")
+        for listener in status.list("listeners")
+        where listener["kind"]?.text == "forward" && listener["tls"] == .boolean(false) {
+            if let address = listener["address"]?.text, var endpoint = Endpoint(address) {
+                if endpoint.address.unmapped.scope == .unspecified {
+                    endpoint.address =
+                        endpoint.address.family == .v4 ? .loopbackV4 : .loopbackV6
+                }
+                return WarmTarget(endpoint: endpoint, isForward: true, fields: fields)
+            }
+        }
+        throw CommandError(
+            "the gateway has no forward listener without TLS; expected --proxy or --reverse")
+    }
+
+    private static func endpoint(_ text: String, _ option: String) throws -> Endpoint {
+        let text = text.hasPrefix("localhost:") ? "127.0.0.1" + text.dropFirst(9) : text
+        guard let endpoint = Endpoint(text), endpoint.port > 0 else {
+            throw CommandError("\(option) \(text): expected ADDRESS:PORT")
+        }
+        return endpoint
+    }
+
+    // MARK: The URLs
+
+    private func collect(for target: WarmTarget) throws -> [WarmRequest] {
+        var requests = try urls.map { try target.request($0) }
+        for path in list {
+            let content = path == "-" ? Self.standardInput() : try CommandFiles.read(path)
+            for line in String(decoding: content, as: UTF8.self).split(whereSeparator: \.isNewline)
+            {
+                let url = line.trimmingBlanks
+                if !url.isEmpty, !url.hasPrefix("#") { requests.append(try target.request(url)) }
+            }
+        }
+        var reader = SitemapReader(target: target, timeout: Int64(options.timeout * 1000))
+        for place in sitemap { try reader.read(place) }
+        for page in reader.pages { requests.append(try target.request(page)) }
+        return requests
+    }
+
+    private static func standardInput() -> [UInt8] {
+        var content: [UInt8] = []
+        while case let more = readStandardInput(), !more.isEmpty { content += more }
+        return content
+    }
+}
+
+extension Substring {
+    fileprivate var trimmingBlanks: String {
+        var rest = self
+        while let first = rest.first, first.isWhitespace { rest.removeFirst() }
+        while let last = rest.last, last.isWhitespace { rest.removeLast() }
+        return String(rest)
+    }
+}
+
+/// Where URLs are requested, and with which fields.
+struct WarmTarget: Sendable {
+    var endpoint: Endpoint
+    /// Whether the whole URL is the request's target.
+    var isForward: Bool
+    var fields: [String]
+
+    /// The request for a URL.
+    func request(_ url: String) throws -> WarmRequest {
+        for scheme in ["http://", "https://"] where url.lowercasedASCII.hasPrefix(scheme) {
+            let rest = url.dropFirst(scheme.count).prefix { $0 != "#" }
+            let authority = rest.prefix { !"/?".contains($0) }
+            let path = rest.dropFirst(authority.count)
+            guard !authority.isEmpty, !authority.contains("@"),
+                rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+            else { break }
+            let origin = path.hasPrefix("/") ? String(path) : "/" + path
+            let target = isForward ? scheme + authority + origin : origin
+            var head = "GET \(target) HTTP/1.1\r\nHost: \(authority)\r\n"
+            for field in fields { head += field + "\r\n" }
+            let names = fields.map { $0.prefix { $0 != ":" }.lowercasedASCII }
+            if !names.contains("user-agent") {
+                head += "User-Agent: pinfold/\(pinfoldVersion)\r\n"
+            }
+            if !names.contains("accept") { head += "Accept: */*\r\n" }
+            return WarmRequest(url: url, head: Array((head + "\r\n").utf8))
+        }
+        throw CommandError("\(url): expected a URL that begins with http:// or https://")
+    }
+}
+
+/// A request that is to be sent.
+struct WarmRequest: Sendable {
+    var url: String
+    var head: [UInt8]
+}
+
+/// Reads sitemaps, and those that they refer to.
+struct SitemapReader {
+    let target: WarmTarget
+    let timeout: Int64
+    private(set) var pages: [String] = []
+    private var known: Set<String> = []
+
+    /// The most sitemaps that are read: an index lists 50,000, and must not list itself.
+    static let maximumSitemaps = 50_000
+
+    init(target: WarmTarget, timeout: Int64) {
+        self.target = target
+        self.timeout = timeout
+    }
+
+    /// - Parameter place: a file or a URL.
+    mutating func read(_ place: String) throws {
+        var waiting = [place]
+        while let next = waiting.popLast() {
+            guard known.insert(next).inserted else { continue }
+            guard known.count <= Self.maximumSitemaps else {
+                throw CommandError("\(place): more than \(Self.maximumSitemaps) sitemaps")
+            }
+            let isURL =
+                next.lowercasedASCII.hasPrefix("http://")
+                || next.lowercasedASCII.hasPrefix("https://")
+            let content = isURL ? try fetch(next) : try CommandFiles.read(next)
+            do throws(Sitemap.SitemapError) {
+                let sitemap = try Sitemap(content)
+                pages += sitemap.pages
+                waiting += sitemap.sitemaps.reversed()
+            } catch {
+                throw CommandError("\(next): \(error)")
+            }
+        }
+    }
+
+    private func fetch(_ url: String) throws -> [UInt8] {
+        var connection = WarmConnection(to: target.endpoint, timeout: timeout)
+        var content: [UInt8] = []
+        let response: WarmResponse
+        do throws(WarmError) {
+            response = try connection.get(target.request(sitemap: url)) { bytes in
+                if content.count <= Sitemap.maximumBytes { content += bytes }
+            }
+        } catch {
+            throw CommandError("\(url): \(error)")
+        }
+        guard response.status == 200 else {
+            throw CommandError("\(url): the response has status \(response.status)")
+        }
+        return content
+    }
+}
+
+extension WarmTarget {
+    fileprivate func request(sitemap url: String) -> [UInt8] {
+        (try? request(url).head) ?? []
+    }
+}

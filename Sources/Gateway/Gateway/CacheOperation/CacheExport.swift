@@ -1,0 +1,169 @@
+import CachePolicy
+import CacheStore
+import HTTPCore
+import Locking
+
+/// One export under way: an archive of what is stored, produced piece by piece, each when it is
+/// asked for. Used by one caller at a time.
+final class CacheExport: @unchecked Sendable {
+    /// A piece has about as many bytes; a record is not divided.
+    static let pieceBytes = 256 << 10
+
+    private let cache: CacheAdministration
+    private var piece: [UInt8] = CacheArchive.magic
+    private var keys: [CacheKey] = []
+    private var cursor: EntryCursor?
+    private var hasEnded = false
+    private var isFirst = true
+    /// Keys with several variants, which are listed once for each.
+    private var known: Set<UInt64> = []
+    private var waiting: [FoundEntry] = []
+    private var body: Body?
+    private var hash = ArchiveHash()
+    private var count: UInt64 = 0
+
+    /// The content that is being copied.
+    private struct Body {
+        var response: CachedResponse
+        var position = 0
+        var chunk = 0
+    }
+
+    init(_ cache: CacheAdministration) { self.cache = cache }
+
+    /// Produces the next piece; an empty one is behind the end.
+    func next(_ completion: @escaping @Sendable ([UInt8]) -> Void) {
+        while piece.count < Self.pieceBytes {
+            if body != nil {
+                if copy(completion) { continue }
+                return
+            }
+            if let entry = waiting.popLast() {
+                begin(entry)
+            } else if let key = keys.popLast() {
+                return cache.read([key]) { [self] found in
+                    waiting = found.filter { Self.isWhole($0.response) }
+                    next(completion)
+                }
+            } else if !isFirst, cursor == nil {
+                guard !hasEnded else { break }
+                hasEnded = true
+                var record: [UInt8] = []
+                CacheArchive.append(count, to: &record)
+                CacheArchive.append(.archiveEnd, record, to: &piece)
+            } else {
+                return list(completion)
+            }
+        }
+        let made = piece
+        piece = []
+        completion(made)
+    }
+
+    /// Whether it can be stored again as one: it is complete, and no part of another.
+    private static func isWhole(_ response: CachedResponse) -> Bool {
+        guard !response.metadata.flags.contains(.parts) else { return false }
+        return switch response.body {
+        case .contiguous, .file, .heap, .disk: true
+        case .arriving, .parts: false
+        }
+    }
+
+    private func list(_ completion: @escaping @Sendable ([UInt8]) -> Void) {
+        isFirst = false
+        let isAccepted = cache.store.entries(after: cursor, limit: 256) { [self] found, next in
+            for info in found where !info.isSlice {
+                let key = CacheKey(bytes: info.key)
+                if info.varyNames.isEmpty || known.insert(key.hash).inserted { keys.append(key) }
+            }
+            cursor = next
+            self.next(completion)
+        }
+        guard !isAccepted else { return }
+        // Others are reading; what has been produced so far is a piece, too.
+        if cursor == nil { isFirst = true }
+        let made = piece
+        piece = []
+        completion(made)
+    }
+
+    private func begin(_ entry: FoundEntry) {
+        let metadata = entry.response.metadata
+        let record = ArchivedEntry(
+            policy: entry.response.policy, requestTime: metadata.times.requestTime,
+            responseTime: metadata.times.responseTime, initialAge: metadata.times.initialAge,
+            bytes: entry.response.contentCount, key: entry.key,
+            vary: entry.response.varyKey.bytes, head: [UInt8](entry.response.head)
+        ).record
+        guard record.count <= CacheArchive.maximumRecord else { return }
+        hash = ArchiveHash()
+        hash.add(record)
+        CacheArchive.append(.entry, record, to: &piece)
+        body = Body(response: entry.response)
+    }
+
+    /// Copies some content. Returns `false` if it comes later, and calls for the next piece then.
+    private func copy(_ completion: @escaping @Sendable ([UInt8]) -> Void) -> Bool {
+        guard let body else { return true }
+        switch body.response.body {
+        case .contiguous(let view): add(view.bytes)
+        case .heap(let heap): add(heap.bytes)
+        case .file(let file):
+            let count = min(file.count - body.position, 64 << 10)
+            guard count > 0 else {
+                end(true)
+                return true
+            }
+            let bytes = [UInt8](unsafeUninitializedCapacity: count) { memory, filled in
+                let target = UnsafeMutableRawBufferPointer(memory)
+                filled =
+                    file.read(
+                        into: UnsafeMutableRawBufferPointer(rebasing: target[..<count]),
+                        at: body.position) ? count : 0
+            }
+            guard bytes.count == count else {
+                end(false)
+                return true
+            }
+            append(bytes)
+        case .disk(let level):
+            guard body.chunk < level.chunkCount else {
+                end(true)
+                return true
+            }
+            let isAccepted = cache.store.readChunk(level, body.chunk) { [self] result in
+                if case .chunk(let bytes) = result {
+                    self.body?.chunk += 1
+                    append(bytes.bytes)
+                } else {
+                    end(false)
+                }
+                next(completion)
+            }
+            if !isAccepted { end(false) }
+            return !isAccepted
+        case .arriving, .parts: end(false)
+        }
+        return true
+    }
+
+    private func add(_ bytes: UnsafeRawBufferPointer) {
+        guard let position = body?.position, position < bytes.count else { return end(true) }
+        append(bytes[position..<min(bytes.count, position + 64 << 10)])
+    }
+
+    private func append(_ bytes: some Collection<UInt8>) {
+        body?.position += bytes.count
+        hash.add(bytes)
+        CacheArchive.append(.content, bytes, to: &piece)
+    }
+
+    /// The entry is complete, or cannot be read to its end: its checksum is then wrong.
+    private func end(_ isComplete: Bool) {
+        var record: [UInt8] = []
+        CacheArchive.append(isComplete ? hash.value : ~hash.value, to: &record)
+        CacheArchive.append(.entryEnd, record, to: &piece)
+        body = nil
+        if isComplete { count += 1 }
+    }
+}

@@ -1,0 +1,179 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import HTTPCore
+import Locking
+import PinfoldEngine
+
+/// What an import has done with the entries of an archive until now.
+struct ImportCounts: Sendable, Equatable {
+    /// Stored.
+    var stored = 0
+    /// Obtained under another trust configuration than the one in force for their URL, or for a URL
+    /// that no listener would answer from the cache.
+    var otherTrust = 0
+    /// Their checksum is wrong, or they contradict themselves.
+    var damaged = 0
+    /// Not accepted by the store: too large, or no room.
+    var refused = 0
+
+    static let shape = ObjectShape<ImportCounts>(
+        "What has been done with the entries of an archive until now.",
+        [
+            .number("stored", "Entries that were stored.") { $0.stored },
+            .number(
+                "otherTrust",
+                "Entries that were obtained under another trust configuration, and left out."
+            ) { $0.otherTrust },
+            .number("damaged", "Entries whose checksum is wrong, and that were left out.") {
+                $0.damaged
+            },
+            .number("refused", "Entries that the store did not accept.") { $0.refused },
+        ])
+}
+
+/// One import under way: reads an archive piece by piece, and stores its entries. Used by one caller
+/// at a time.
+final class CacheImport: @unchecked Sendable {
+    private let store: CacheStore
+    private let policy: PolicySnapshot
+    private let roles: [Ingress.Role]
+    private var reader = ArchiveReader()
+    private(set) var counts = ImportCounts()
+    private var ticket: StoreTicket?
+    private var hash = ArchiveHash()
+    /// Whether an entry has begun and not ended.
+    private var isInEntry = false
+
+    init(_ cache: CacheAdministration, _ policy: PolicySnapshot) {
+        store = cache.store
+        self.policy = policy
+        roles = policy.configuration.listeners.map { ListenerSockets.role($0) }
+    }
+
+    /// Whether the archive has been read to its end.
+    var isComplete: Bool { reader.isComplete }
+
+    /// Whether the next piece should wait until the disk has caught up.
+    var isCongested: Bool { ticket?.isCongested ?? false }
+
+    func read(_ piece: [UInt8]) throws(ArchiveError) {
+        var reader = reader
+        defer { self.reader = reader }
+        try reader.read(piece) { (kind, bytes) throws(ArchiveError) in
+            switch kind {
+            case .entry:
+                guard !isInEntry else { throw .malformed }
+                isInEntry = true
+                hash = ArchiveHash()
+                hash.add(bytes)
+                begin(bytes)
+            case .content:
+                guard isInEntry else { throw .malformed }
+                hash.add(bytes)
+                let goesOn = bytes.withUnsafeBytes { ticket?.append($0) ?? true }
+                if !goesOn { refuse() }
+            case .entryEnd:
+                guard isInEntry, bytes.count == 8 else { throw .malformed }
+                isInEntry = false
+                end(bytes.reduce(0) { $0 << 8 | UInt64($1) })
+            case .archiveEnd:
+                guard !isInEntry else { throw .malformed }
+            }
+        }
+    }
+
+    /// What is not stored is read over.
+    private func begin(_ record: ArraySlice<UInt8>) {
+        guard let entry = ArchivedEntry(record), let vary = VaryKey(bytes: entry.vary),
+            !entry.key.contains(0), entry.key.count <= CacheKey.maximumBytes
+        else {
+            counts.damaged += 1
+            return
+        }
+        let url = StoredURL(key: entry.key)
+        guard let request = try? AssumedRequest(url.text, fields: [], under: policy),
+            let expected = request.fingerprint(
+                ofKey: url.isQuery ? entry.keyOfGet : entry.key, under: policy, roles: roles),
+            expected == entry.policy
+        else {
+            counts.otherTrust += 1
+            return
+        }
+        let key = CacheKey(bytes: entry.key)
+        let metadata = StoredMetadata(
+            storedHead: entry.head.span,
+            times: StoredTimes(
+                requestTime: entry.requestTime, responseTime: entry.responseTime,
+                initialAge: entry.initialAge),
+            hasQuery: key.hasQuery, options: policy.cacheOptions)
+        guard let metadata else {
+            counts.damaged += 1
+            return
+        }
+        do throws(StoreRefusalReason) {
+            ticket = try key.withView { view throws(StoreRefusalReason) in
+                try store.beginStore(
+                    key: view, vary: vary, head: entry.head, metadata, policy: entry.policy,
+                    length: entry.bytes)
+            }
+        } catch {
+            counts.refused += 1
+        }
+    }
+
+    private func refuse() {
+        ticket = nil
+        counts.refused += 1
+    }
+
+    private func end(_ checksum: UInt64) {
+        guard let ticket else { return }
+        self.ticket = nil
+        guard checksum == hash.value else {
+            ticket.abandon()
+            counts.damaged += 1
+            return
+        }
+        switch ticket.finish() {
+        case .stored, .storedOnDisk: counts.stored += 1
+        case .refused: counts.refused += 1
+        }
+    }
+}
+
+extension CacheStore {
+    fileprivate func beginStore(
+        key: CacheKeyView, vary: VaryKey, head: [UInt8], _ metadata: StoredMetadata,
+        policy: UInt64, length: UInt64
+    ) throws(StoreRefusalReason) -> StoreTicket {
+        // A typed error passes through no closure of the standard library.
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: head.count, alignment: 1)
+        defer { copy.deallocate() }
+        copy.copyBytes(from: head)
+        return try beginStore(
+            key: key, vary: vary, head: UnsafeRawBufferPointer(copy), metadata: metadata,
+            policy: policy, expectedLength: length)
+    }
+}
+
+extension ArchivedEntry {
+    /// The key of GET, in place of that of QUERYs.
+    fileprivate var keyOfGet: [UInt8] {
+        guard let word = key.firstRange(of: Array("query:".utf8)) else { return key }
+        var route = Array(key[..<word.lowerBound])
+        if route.last == UInt8(ascii: "-") { route[route.count - 1] = UInt8(ascii: ":") }
+        return route + key[word.upperBound...]
+    }
+}
+
+extension CacheKey {
+    fileprivate func withView<Result>(
+        _ body: (CacheKeyView) throws(StoreRefusalReason) -> Result
+    ) throws(StoreRefusalReason) -> Result {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+        defer { copy.deallocate() }
+        copy.copyBytes(from: bytes)
+        return try body(CacheKeyView(bytes: UnsafeRawBufferPointer(copy), hash: hash))
+    }
+}

@@ -1,0 +1,219 @@
+import CacheStore
+import Documents
+import HTTPCore
+import PinfoldEngine
+
+extension AdminResource {
+    static let purgePath = "/api/v1/cache/purge"
+
+    /// `POST /api/v1/cache/purge`
+    static func purge(_ cache: CacheAdministration?) -> AdminResource {
+        AdminResource(
+            method: .post, path: purgePath, caller: .operator, name: "purge",
+            summary: "purges stored responses, and answers when no later request gets them",
+            responses: [
+                Response(
+                    status: 200, description: "The purge is in effect, or was counted.",
+                    schema: PurgeAnswer.shape.schema),
+                Response(
+                    status: 400, description: "The content says nothing that can be purged.",
+                    schema: AdminError.shape.schema),
+                Response(
+                    status: 500, description: "The purge would not survive a restart.",
+                    schema: AdminError.shape.schema),
+                Response(
+                    status: 503, description: "Another process has the cache, or many purges wait.",
+                    schema: AdminError.shape.schema),
+            ],
+            content: Content(
+                description: "What is purged: one member at least besides soft and dryRun.",
+                schema: PurgeCommand.schema),
+            answer: { answer(to: $0, cache) })
+    }
+
+    private static func answer(
+        to request: AdminRequest, _ cache: CacheAdministration?
+    ) -> AdminAnswer {
+        guard let cache, let policy = cache.policy else { return .noCache }
+        let order: PurgeOrder
+        do throws(PurgeCommand.PurgeCommandError) {
+            order = try PurgeCommand(request.content ?? []).order(under: policy)
+        } catch {
+            return .problem(400, "invalid-purge", "Invalid purge", error.detail)
+        }
+        return .later { reply in
+            let isAccepted = cache.purges.submit(order, for: nil) { outcome in
+                cache.logger.notice(
+                    "purged",
+                    metadata: [
+                        "what": "\(order.text)", "soft": "\(order.isSoft)",
+                        "dry_run": "\(order.isDryRun)", "outcome": "\(outcome.text)",
+                    ])
+                reply(PurgeAnswer.response(to: order, outcome))
+            }
+            if !isAccepted { reply(PurgeAnswer.busy) }
+        }
+    }
+
+    /// `GET /api/v1/cache/purge?id=`
+    static func purgeProgress(_ cache: CacheAdministration?) -> AdminResource {
+        AdminResource(
+            method: .get, path: purgePath, caller: .operator, name: "purgeProgress",
+            summary: "how far a purge has been carried out, which is in effect already",
+            responses: [
+                Response(
+                    status: 200, description: "The progress.",
+                    schema: PurgeProgressAnswer.shape.schema),
+                Response(
+                    status: 404, description: "There is no such purge, or no longer.",
+                    schema: AdminError.shape.schema),
+            ],
+            parameters: [
+                Parameter(
+                    name: "id", description: "The number that the purge was answered with.",
+                    isRequired: true)
+            ],
+            answer: { request in
+                guard let cache else { return .noCache }
+                guard let id = AdminQuery(target: request.target)["id"].flatMap({ UInt64($0) })
+                else {
+                    return .problem(
+                        400, "invalid-query", "Invalid query", "expected id, the number of a purge")
+                }
+                guard let progress = cache.store.purgeProgress(id) else {
+                    return .problem(
+                        404, "not-found", "Not found",
+                        "there is no purge \(id); those that were carried out are forgotten")
+                }
+                return .json(
+                    PurgeProgressAnswer(id: id, progress: progress),
+                    as: PurgeProgressAnswer.shape)
+            })
+    }
+}
+
+extension AdminAnswer {
+    /// There is no cache.
+    static var noCache: AdminAnswer {
+        .problem(
+            409, "no-cache", "No cache", "the gateway stores no responses (cache.enabled: false)")
+    }
+}
+
+extension PurgeOutcome {
+    /// For the log.
+    var text: String {
+        switch self {
+        case .purged(let result): "purge \(result.id)"
+        case .counted(let memory, let disk): "\(memory) in memory only and \(disk) on disk counted"
+        case .handedOver: "refused: another process has the cache"
+        case .failed(let cause): "failed: \(cause)"
+        }
+    }
+}
+
+extension PurgeCommand {
+    static let schema: DocumentValue = {
+        func texts(_ description: String) -> DocumentValue {
+            .dictionary([
+                "type": .string("array"), "description": .string(description),
+                "items": .dictionary(["type": .string("string")]),
+            ])
+        }
+        func flag(_ description: String) -> DocumentValue {
+            .dictionary(["type": .string("boolean"), "description": .string(description)])
+        }
+        return .dictionary([
+            "type": .string("object"),
+            "properties": .dictionary([
+                "urls": texts("URLs, with all variants."),
+                "prefixes": texts("The beginnings of URLs: http://HOST/ and what follows."),
+                "hosts": texts("example.com, *.example.com or **.example.com, perhaps with :PORT."),
+                "tags": texts("Members of Surrogate-Key, Cache-Tag or Cache-Groups."),
+                "everything": flag("Everything that is stored."),
+                "soft": flag("Make it stale instead of removing it."),
+                "dryRun": flag("Count, and purge nothing."),
+            ]),
+        ])
+    }()
+}
+
+/// What a purge is answered with.
+struct PurgeAnswer: Sendable {
+    var id: UInt64?
+    var isSoft = false
+    var isDryRun = false
+    var memoryEntries = 0
+    var diskEntries = 0
+    var isComplete = true
+
+    static let shape = ObjectShape<PurgeAnswer>(
+        "A purge.",
+        [
+            .optionalNumber("id", "Its number; absent for a dry run.") { $0.id.map { Int($0) } },
+            .flag("soft", "Whether it makes stale and does not remove.") { $0.isSoft },
+            .flag("dryRun", "Whether it was only counted.") { $0.isDryRun },
+            .number(
+                "memoryEntries",
+                "Responses removed from memory until now; of a dry run, those only in memory."
+            ) { $0.memoryEntries },
+            .number(
+                "diskEntries",
+                "Responses removed from the disk until now; of a dry run, those on disk."
+            ) { $0.diskEntries },
+            .flag("complete", "Whether nothing is left to be removed. Nobody gets it either way.") {
+                $0.isComplete
+            },
+        ])
+
+    static func response(to order: PurgeOrder, _ outcome: PurgeOutcome) -> AdminResponse {
+        var answer = PurgeAnswer(isSoft: order.isSoft, isDryRun: order.isDryRun)
+        switch outcome {
+        case .purged(let result):
+            answer.id = result.id
+            answer.memoryEntries = result.memoryEntries
+            answer.diskEntries = result.diskEntries
+            answer.isComplete = result.isComplete
+        case .counted(let memory, let disk):
+            answer.memoryEntries = memory
+            answer.diskEntries = disk
+        case .handedOver:
+            return AdminError(
+                503, "draining", "Shutting down",
+                "another process has the cache: a new connection reaches it",
+                fields: [AdminResponse.Field("Retry-After", "1")]
+            ).response
+        case .failed(let cause):
+            return AdminError(500, "purge-not-recorded", "Purge not recorded", cause).response
+        }
+        return .json(answer, as: shape)
+    }
+
+    static var busy: AdminResponse {
+        AdminError(
+            503, "busy", "Too many purges", "too many purges are waiting",
+            fields: [AdminResponse.Field("Retry-After", "1")]
+        ).response
+    }
+}
+
+/// How far a purge has been carried out.
+struct PurgeProgressAnswer: Sendable {
+    var id: UInt64
+    var progress: PurgeProgress
+
+    static let shape = ObjectShape<PurgeProgressAnswer>(
+        "How far a purge has been carried out. What is not removed yet is found by nobody.",
+        [
+            .number("id", "Its number.") { Int($0.id) },
+            .number("memoryEntries", "Responses removed from memory until now.") {
+                $0.progress.memoryEntries
+            },
+            .number("diskEntries", "Responses removed from the disk until now.") {
+                $0.progress.diskEntries
+            },
+            .flag("complete", "Whether nothing is left to be removed.") {
+                $0.progress.isComplete
+            },
+        ])
+}

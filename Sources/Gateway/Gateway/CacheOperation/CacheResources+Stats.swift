@@ -1,0 +1,63 @@
+import CacheStore
+import HTTPCore
+
+extension AdminResource {
+    /// `GET /api/v1/cache/stats`
+    static func stats(_ cache: CacheAdministration?) -> AdminResource {
+        AdminResource(
+            method: .get, path: "/api/v1/cache/stats", caller: .operator, name: "cacheStats",
+            summary: "how much is stored, and what purges have done",
+            responses: [
+                Response(
+                    status: 200, description: "The figures.", schema: CacheFigures.shape.schema)
+            ],
+            answer: { _ in
+                guard let cache else { return .noCache }
+                return .json(
+                    CacheFigures(store: cache.store.statistics(), purges: cache.purges.counts),
+                    as: CacheFigures.shape)
+            })
+    }
+}
+
+/// How much is stored, and what purges have done since the start.
+struct CacheFigures: Sendable {
+    var store: StoreStatistics
+    var purges: PurgeOrderCounts
+
+    static let shape = ObjectShape<CacheFigures>(
+        "How much is stored, and what purges have done since the start.",
+        [
+            .number("memoryEntries", "Stored responses in memory.") { $0.store.memoryEntries },
+            .number("memoryBytes", "Bytes that they use.") { Int(clamping: $0.store.memoryBytes) },
+            .number("memoryEvictions", "Responses that were removed from memory to make room.") {
+                Int(clamping: $0.store.memoryEvictions)
+            },
+            .number("diskEntries", "Stored responses on disk.") { $0.store.diskEntries },
+            .number("diskBytes", "Bytes that they use.") { Int(clamping: $0.store.diskBytes) },
+            .number("diskFileBytes", "Bytes of the database and its write-ahead log.") {
+                Int(clamping: $0.store.diskFileBytes)
+            },
+            .number("diskEvictions", "Responses that were removed from the disk to make room.") {
+                Int(clamping: $0.store.diskEvictions.total)
+            },
+            .number("queuedBytes", "Bytes that are on their way to the disk.") {
+                Int(clamping: $0.store.queueBytes)
+            },
+            .object("purges", purges) { $0.purges },
+        ])
+
+    private static let purges = ObjectShape<PurgeOrderCounts>(
+        "Purges since the start, by what they named.",
+        [
+            .number("urls", "Of URLs.") { $0.urls },
+            .number("prefixes", "Of beginnings of URLs.") { $0.prefixes },
+            .number("hosts", "Of hosts.") { $0.hosts },
+            .number("tags", "Of tags.") { $0.tags },
+            .number("everything", "Of everything.") { $0.everything },
+            .number("soft", "Of these, those that made stale and did not remove.") { $0.soft },
+            .number("dryRuns", "Those that were only counted.") { $0.dryRuns },
+            .number("failed", "Those that could not be recorded.") { $0.failed },
+            .number("busy", "Those that found too many waiting.") { $0.busy },
+        ])
+}

@@ -1,0 +1,170 @@
+import Clocks
+import Files
+
+/// A pass over the rows that bans are about, in the order of their ids.
+struct DiskSweep {
+    /// It is for bans up to this serial,
+    let serial: UInt64
+    /// and for rows up to this one.
+    let through: Int64
+    /// Which rows may be those that bans are about.
+    let candidates: RowCandidates
+    /// The last row that was looked at.
+    var place: Int64 = 0
+}
+
+/// Carries out on disk what was purged by patterns: the rows are removed in small steps between
+/// other work. Nobody finds them meanwhile.
+extension DiskWriter {
+    /// The rows looked at in one step.
+    private static let sweepRows = 512
+    /// Nanoseconds until bans that others hold are looked at again.
+    private static let retirePause: Int64 = 1_000_000_000
+
+    /// Looks at some more rows, and ends the bans that have been carried out.
+    func sweepSome() {
+        guard !isAway, connection != nil, tier.bans.isInForce,
+            Clock.monotonicNanoseconds() >= sweepAt
+        else { return }
+        if sweep == nil, let (serial, through) = tier.bans.diskTarget {
+            sweep = DiskSweep(
+                serial: serial, through: through,
+                candidates: RowCandidates(tier.bans.unswept, seed: tier.index.seed))
+        }
+        guard let current = sweep else {
+            retireBans()
+            sweepAt = Clock.monotonicNanoseconds() + Self.retirePause
+            return
+        }
+        do throws(DatabaseError) {
+            if let place = try step(current) {
+                sweep?.place = place
+            } else {
+                sweep = nil
+                tier.bans.sweptDisk(through: current.serial)
+                try restartLog(truncating: false)
+                retireBans()
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// Returns where to continue; `nil` at the end.
+    private func step(_ sweep: DiskSweep) throws(DatabaseError) -> Int64? {
+        guard filesExist(), connection != nil else { return nil }
+        var last: Int64?
+        try transaction { connection throws(DatabaseError) in
+            var found: [(id: Int64, key: [UInt8], verdict: BanVerdict)] = []
+            last = try connection.visitRecords(
+                after: sweep.place, through: sweep.through, limit: Self.sweepRows,
+                where: sweep.candidates.mayBe
+            ) { id, record in
+                guard let text = EntryRecord.text(record) else { return }
+                let verdict = tier.bans.verdict(key: text.key, head: text.head, .row(id))
+                if !verdict.isNone { found.append((id, [UInt8](text.key), verdict)) }
+            }
+            for (id, key, verdict) in found { try carryOut(verdict, id, key, connection) }
+        }
+        try afterCommit()
+        return last
+    }
+
+    private func carryOut(
+        _ verdict: BanVerdict, _ id: Int64, _ key: [UInt8], _ connection: WriterConnection
+    ) throws(DatabaseError) {
+        switch verdict {
+        case .none: return
+        case .gone:
+            guard let removal = key.withUnsafeBytes({ tier.index.remove(id: id, key: $0) }) else {
+                return
+            }
+            _ = try rows.remove(removal, connection)
+        case .stale(_, let since):
+            guard key.withUnsafeBytes({ tier.index.setStale(id: id, key: $0) }) else { return }
+            try connection.setStale(id, since: since)
+        }
+        tier.bans.count(verdict, inMemory: false)
+    }
+
+    /// Ends the bans that have been carried out.
+    func retireBans() {
+        let pending = tier.index.firstWaiting
+        let finished = tier.bans.retire(before: memory?.firstSuspicion, pending: pending)
+        tier.purges.withLock { journal in
+            guard let open = journal else { return }
+            open.retire(through: finished)
+            if open.isLong { journal = compact(open) }
+        }
+    }
+
+    /// Begins the journal anew, with what is left.
+    private func compact(_ journal: PurgeJournal) -> PurgeJournal {
+        let (bans, serial) = tier.bans.unfinished
+        let path = files.purges
+        return (try? PurgeJournal.create(path, bans, lastSerial: serial)) ?? journal
+    }
+
+    /// Reads which bans the last process left, and begins a journal of our own. Without one nothing
+    /// can be purged, but everything served.
+    func openPurges(lastID: Int64) {
+        let found = PurgeJournal.contents(files.purges)
+        tier.bans.take(found, lastID: lastID)
+        tier.index.skip(through: tier.bans.lastRow)
+        sweep = nil
+        sweepAt = 0
+        let (bans, serial) = tier.bans.unfinished
+        // Without any there need be no file yet.
+        tier.purges.withLock { journal in
+            journal = try? PurgeJournal.create(files.purges, bans, lastSerial: serial)
+        }
+    }
+}
+
+extension DiskTier {
+    /// Writes bans down, and waits until they are on the device.
+    func writeDown(_ written: [Ban], through serial: UInt64) throws(PurgeError) {
+        var failure: PurgeError?
+        purges.withLock { journal in
+            do throws(FileError) {
+                guard let open = journal else {
+                    let (all, last) = bans.unfinished
+                    journal = try PurgeJournal.create(files.purges, all, lastSerial: last)
+                    return
+                }
+                do throws(FileError) {
+                    try open.append(written)
+                } catch {
+                    // It may have been removed, or be damaged.
+                    let (all, last) = bans.unfinished
+                    journal = try PurgeJournal.create(files.purges, all, lastSerial: last)
+                }
+            } catch {
+                failure = .notDurable(detail: error.description)
+            }
+        }
+        // The rows of keys are queued for removal before this; those of patterns are looked for
+        // after it.
+        _ = queue.append(.barrier { [bans] in bans.keysAreGone(through: serial) })
+        if let failure { throw failure }
+    }
+}
+
+extension EntryRecord {
+    /// The key and the head in a record; `nil` if it is none.
+    static func text(
+        _ record: UnsafeRawBufferPointer
+    ) -> (key: UnsafeRawBufferPointer, head: UnsafeRawBufferPointer)? {
+        guard record.count >= headerBytes else { return nil }
+        func count(_ offset: Int) -> Int {
+            Int(UInt32(littleEndian: record.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+        }
+        let (key, vary, head) = (count(4), count(8), count(12))
+        guard key + vary + head + headerBytes == record.count else { return nil }
+        let start = headerBytes + key + vary
+        return (
+            UnsafeRawBufferPointer(rebasing: record[headerBytes..<headerBytes + key]),
+            UnsafeRawBufferPointer(rebasing: record[start...])
+        )
+    }
+}

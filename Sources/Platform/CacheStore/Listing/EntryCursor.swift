@@ -1,0 +1,37 @@
+/// Where a list of entries goes on: the rows of the database in the order of their ids, then what
+/// is only in memory. Entries that come while a list is made may be missing from it.
+public struct EntryCursor: Sendable, Equatable, CustomStringConvertible {
+    enum Position: Sendable, Equatable {
+        /// After this row.
+        case disk(Int64)
+        /// At this place of memory.
+        case memory(part: Int, slot: Int)
+    }
+
+    let position: Position
+
+    init(_ position: Position) { self.position = position }
+
+    /// Reads what `description` has written; `nil` if it is none.
+    public init?(_ text: String) {
+        let parts = text.dropFirst().split(separator: ".", omittingEmptySubsequences: false)
+        switch (text.first, parts.count) {
+        case ("d", 1):
+            guard let id = Int64(parts[0]), id >= 0 else { return nil }
+            position = .disk(id)
+        case ("m", 2):
+            guard let part = Int(parts[0]), let slot = Int(parts[1]), part >= 0, slot >= 0 else {
+                return nil
+            }
+            position = .memory(part: part, slot: slot)
+        default: return nil
+        }
+    }
+
+    public var description: String {
+        switch position {
+        case .disk(let id): "d\(id)"
+        case .memory(let part, let slot): "m\(part).\(slot)"
+        }
+    }
+}

@@ -1,0 +1,348 @@
+"""`pinfold cache`, and the resources of the API that it uses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+
+import pytest
+from support.gateway import BINARY, Gateway, run_pinfold
+from support.origin import Request, reply
+from support.wire import request
+
+FRESH = "Cache-Control: max-age=600"
+
+
+def answer(seen: Request) -> bytes:
+    path = seen.target
+    if path.startswith("/none"):
+        return reply(b"no", "404 Not Found", "Cache-Control: no-store")
+    if path.startswith("/private"):
+        return reply(b"yours", "200 OK", "Cache-Control: private")
+    if path.startswith("/sitemap"):
+        return reply(SITEMAPS[path], "200 OK", "Cache-Control: no-store")
+    if path.startswith("/language"):
+        return reply(seen.get("accept-language").encode(), "200 OK", FRESH, "Vary: Accept-Language",
+                     "Content-Type: text/plain; charset=utf-8")
+    return reply(path.encode() * 10, "200 OK", FRESH, f"Surrogate-Key: all {path.strip('/')}",
+                 "Content-Type: text/html")
+
+
+SITEMAPS: dict[str, bytes] = {}
+
+
+@pytest.fixture
+def there(origin):
+    return origin(answer)
+
+
+@pytest.fixture
+def running(gateway) -> Gateway:
+    return gateway({})
+
+
+def cache(running: Gateway, *arguments: str, status: int = 0, **options: str) -> str:
+    done = run_pinfold("cache", *arguments, "--admin", "%s:%d" % running.admin, **options)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def get(running: Gateway, url: str, **fields: str):
+    return running.ask(request(url, **fields))
+
+
+def is_hit(running: Gateway, url: str, **fields: str) -> bool:
+    return "hit" in get(running, url, **fields).cache_status
+
+
+def stored(running: Gateway, *urls: str) -> None:
+    for url in urls:
+        get(running, url)
+        assert is_hit(running, url)
+
+
+def api(running: Gateway, path: str, body: dict | None = None):
+    lines = [f"{'GET' if body is None else 'POST'} {path} HTTP/1.1", "Host: localhost"]
+    data = b"" if body is None else json.dumps(body).encode()
+    if body is not None:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
+    return running.ask("\r\n".join(lines).encode() + b"\r\n\r\n" + data, "admin")
+
+
+# Purging
+
+
+def test_urls_prefixes_hosts_tags_and_everything_are_purged(running, there):
+    a, b, c = (there.url(path) for path in ("/a", "/b/1", "/b/2"))
+    stored(running, a, b, c)
+    assert cache(running, "purge", a).startswith("purge ")
+    assert [is_hit(running, url) for url in (a, b, c)] == [False, True, True]
+    cache(running, "purge", "--prefix", there.url("/b/"), "--wait")
+    assert [is_hit(running, url) for url in (a, b, c)] == [True, False, False]
+    cache(running, "purge", "--tag", "a")
+    assert [is_hit(running, url) for url in (a, b, c)] == [False, True, True]
+    cache(running, "purge", "--host", "127.0.0.1")
+    assert [is_hit(running, url) for url in (a, b, c)] == [False] * 3
+    cache(running, "purge", "--everything")
+    assert [is_hit(running, url) for url in (a, b, c)] == [False] * 3
+    log = running.log()
+    assert log.count("purged ") >= 5 and "administrative command" in log
+
+
+def test_a_soft_purge_and_a_dry_run(running, there):
+    url = there.url("/a")
+    stored(running, url)
+    assert "would purge" in cache(running, "purge", "--tag", "all", "--dry-run")
+    assert is_hit(running, url)
+    value = json.loads(cache(running, "purge", url, "--soft", "--json"))
+    assert value["soft"] is True and value["id"] > 0
+    assert get(running, url).cache_status["fwd"] == "stale"
+
+
+def test_what_says_nothing_is_refused(running):
+    for body in ({}, {"urls": []}, {"urls": "x"}, {"urls": ["ftp://x"]}, {"hosts": ["a b"]},
+                 {"what": 1}, {"everything": 1}, {"tags": [""]}, {"tags": ["x" * 2000]},
+                 {"urls": ["http://a.test/"] * 1001}, []):
+        response = api(running, "/api/v1/cache/purge", body)
+        assert response.status == 400, body
+        assert response.get("content-type") == "application/problem+json"
+        assert json.loads(response.body)["type"].endswith("invalid-purge")
+    assert cache(running, "purge", "ftp://x", status=1) == ""
+
+
+def test_no_web_page_purges(running):
+    for fields in ("Content-Type: text/plain", "Content-Type: application/json\r\nOrigin: http://x"):
+        response = running.ask(
+            f"POST /api/v1/cache/purge HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"
+            'Content-Length: 19\r\n\r\n{"everything":true}', "admin")
+        assert response.status in (403, 415)
+
+
+def test_the_progress_of_a_purge_can_be_asked_for(running, there):
+    stored(running, there.url("/a"))
+    value = json.loads(api(running, "/api/v1/cache/purge", {"hosts": ["127.0.0.1"]}).body)
+    progress = json.loads(api(running, f"/api/v1/cache/purge?id={value['id']}").body)
+    assert progress["id"] == value["id"]
+    assert api(running, "/api/v1/cache/purge?id=999999").status == 404
+    assert api(running, "/api/v1/cache/purge").status == 400
+
+
+def test_without_a_cache_the_resources_say_so(gateway):
+    running = gateway({"cache": {"enabled": False}})
+    for path in ("entries", "stats", "entry?url=http://a.test/", "export?session=a&piece=0"):
+        response = api(running, f"/api/v1/cache/{path}")
+        assert response.status == 409 and b"no-cache" in response.body
+
+
+# Looking in
+
+
+def test_what_is_stored_is_listed(running, there):
+    stored(running, *(there.url(path) for path in ("/a", "/long" * 50, "/b")))
+    for _ in range(3):
+        get(running, there.url("/b"))
+    text = cache(running, "ls", "--order", "hits", "--limit", "2")
+    lines = text.splitlines()
+    assert lines[0].split() == ["STATUS", "SIZE", "AGE", "FRESH", "FOR", "HITS", "TIER", "TRUST",
+                                "URL"]
+    assert lines[1].endswith(there.url("/b")) and lines[1].startswith("200 ")
+    assert lines[-1].startswith("3 responses, ") and lines[-1].endswith("of which 2 are shown")
+    largest = cache(running, "ls", "127.0.0.1", "--order", "size", "--limit", "1")
+    assert there.url("/long" * 50) in largest
+    assert cache(running, "ls", "other.test").splitlines()[-1] == "0 responses, 0 B"
+    value = json.loads(cache(running, "ls", "--json").splitlines()[0])
+    assert value["url"].startswith("http://127.0.0.1:") and value["type"] == "text/html"
+    assert "all" in value["tags"]
+
+
+def test_pages_follow_one_another(running, there):
+    urls = {there.url(f"/{number}") for number in range(25)}
+    stored(running, *urls)
+    found, cursor = set(), ""
+    for _ in range(100):
+        page = json.loads(api(running, f"/api/v1/cache/entries?limit=7{cursor}").body)
+        assert len(page["entries"]) <= 7
+        found |= {entry["url"] for entry in page["entries"]}
+        if "next" not in page:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert found == urls
+    for wrong in ("limit=0", "limit=1001", "cursor=x", "host=a%20b", "order=1"):
+        assert api(running, f"/api/v1/cache/entries?{wrong}").status == 400, wrong
+
+
+def test_a_url_is_shown_with_what_would_become_of_a_request(running, there):
+    url = there.url("/language")
+    get(running, url, Accept_Language="de")
+    text = cache(running, "show", url, "-H", "Accept-Language: de")
+    assert "a GET now is answered with it" in text and "(max-age)" in text
+    assert "selected  by accept-language" in text and "    Content-Type: text/plain" in text
+    assert "(vary-miss)" in cache(running, "show", url, "-H", "Accept-Language: en")
+    confirmed = cache(running, "show", url, "-H", "Accept-Language: de", "-H",
+                      "Cache-Control: no-cache")
+    assert "request-no-cache" in confirmed
+    assert "nothing is stored for" in cache(running, "show", there.url("/other"), status=1)
+    value = json.loads(cache(running, "show", url, "--json"))
+    assert value["variants"][0]["vary"] == ["accept-language"]
+    assert value["variants"][0]["answer"] == "not-used"
+
+
+def test_secrets_are_not_shown(gateway, origin):
+    there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: public, max-age=600",
+                                      "Vary: X-Secret", "Set-Cookie: a=s3cret"))
+    running = gateway({})
+    url = there.url("/a")
+    get(running, url, X_Secret="hidden-value")
+    for text in (cache(running, "show", url), cache(running, "ls", "--json"),
+                 cache(running, "sql", "SELECT * FROM cache")):
+        assert "hidden-value" not in text and "s3cret" not in text
+
+
+def test_stats_add_up(running, there):
+    stored(running, there.url("/a"), there.url("/b"))
+    assert "memory  2 responses" in cache(running, "stats")
+    assert cache(running, "stats", "--hosts").splitlines()[1].split()[0] == "2"
+
+
+# SQL
+
+
+def test_questions_are_answered_in_sql(running, there):
+    stored(running, there.url("/a"), there.url("/b"))
+    text = cache(running, "sql", "SELECT host, count(*) AS responses FROM cache GROUP BY host",
+                 "--format", "csv")
+    assert text == f"host,responses\r\n{there.authority},2\r\n"
+    rows = json.loads(cache(running, "sql", "SELECT url, status, tags FROM cache ORDER BY url",
+                            "--format", "json"))
+    assert rows[0] == {"url": there.url("/a"), "status": 200, "tags": "all a"}
+    for refused in ("ATTACH 'x' AS y", "DELETE FROM entry", "SELECT 1; SELECT 2",
+                    "PRAGMA user_version"):
+        assert cache(running, "sql", refused, status=1) == ""
+
+
+def test_the_recipes_of_the_page_work(running, there):
+    from support.checkout import PAGES
+    stored(running, there.url("/a"))
+    page = PAGES["CacheOperation"].read_text()
+    recipes = [part.split('"')[0] for part in page.split('pinfold cache sql "')[1:]]
+    assert len(recipes) >= 3
+    for recipe in recipes:
+        cache(running, "sql", recipe)
+
+
+# Warming
+
+
+def test_lists_and_sitemaps_are_requested(running, there, workspace):
+    SITEMAPS["/sitemap.xml"] = (
+        f"<sitemapindex><sitemap><loc>{there.url('/sitemap-1.xml.gz')}</loc></sitemap>"
+        "</sitemapindex>").encode()
+    SITEMAPS["/sitemap-1.xml.gz"] = gzip.compress(
+        ("<urlset>" + "".join(f"<url><loc>{there.url(f'/page/{number}')}</loc></url>"
+                              for number in range(20)) + "</urlset>").encode())
+    text = cache(running, "warm", "--sitemap", there.url("/sitemap.xml"))
+    assert text.startswith("20 stored, 0 were stored before, 0 not stored, 0 failed")
+    assert is_hit(running, there.url("/page/19"))
+    (workspace / "list").write_text(
+        f"# a comment\n{there.url('/page/1')}\n\n{there.url('/private')}\n{there.url('/none')}\n")
+    value = json.loads(cache(running, "warm", "--list", str(workspace / "list"), "--json",
+                             "--parallel", "1", status=1))
+    assert (value["stored"], value["present"]) == (0, 1)
+    assert value["notStored"] == {"private": 1} and value["failed"] == {"status 404": 1}
+
+
+def test_a_reverse_listener_is_warmed_by_its_paths(gateway, there):
+    running = gateway({"listeners": [
+        {"name": "web", "address": "127.0.0.1:0", "kind": "reverse",
+         "upstream": there.url("").rstrip("/")}]})
+    address = "%s:%d" % running.listeners["web"]
+    cache(running, "warm", "http://www.example.com/a", "--reverse", address)
+    assert "hit" in running.ask(request("/a", host="any"), "web").cache_status
+
+
+def test_what_cannot_be_requested_is_reported(running, there):
+    done = run_pinfold("cache", "warm", "http://127.0.0.1/", "--proxy", "127.0.0.1:1")
+    assert done.returncode == 1 and "failed (cannot connect): 1" in done.stdout
+    assert run_pinfold("cache", "warm", "ftp://x/").returncode == 2
+    assert run_pinfold("cache", "warm").returncode == 64
+    rate = cache(running, "warm", *(there.url(f"/{number}") for number in range(5)), "--rate", "100")
+    assert rate.startswith("5 stored")
+
+
+# Export and import
+
+
+def test_what_is_exported_is_imported_elsewhere(gateway, origin, workspace):
+    large = b"0123456789" * 60_000
+
+    def served(seen):
+        body = large if seen.target == "/large" else seen.target.encode()
+        return reply(body, "200 OK", FRESH, "Vary: Accept-Language", f'ETag: "{len(body)}"')
+
+    there = origin(served)
+    first = gateway({})
+    urls = [there.url(f"/{name}") for name in ("a", "b", "large")]
+    for url in urls:
+        for language in ("de", "en"):
+            get(first, url, Accept_Language=language)
+    archive = workspace / "archive"
+    done = run_pinfold("cache", "export", str(archive), "--admin", "%s:%d" % first.admin)
+    assert done.returncode == 0, done.stderr
+    assert "6 responses exported" in done.stderr
+    assert archive.stat().st_mode & 0o777 == 0o600
+    second = gateway({})
+    text = cache(second, "import", str(archive))
+    assert text == "6 stored, 0 of another trust left out, 0 damaged, 0 not accepted\n"
+    asked = len(there.requests)
+    for url in urls:
+        for language in ("de", "en"):
+            response = get(second, url, Accept_Language=language)
+            assert "hit" in response.cache_status
+            assert response.body == (large if url.endswith("large") else url[-2:].encode())
+    assert len(there.requests) == asked
+
+
+def test_what_was_obtained_under_another_trust_is_left_out(gateway, there, workspace):
+    first = gateway({})
+    get(first, there.url("/a"))
+    archive = workspace / "archive"
+    cache(first, "export", str(archive))
+    second = gateway({"access": {"destinations": {"deny": ["192.0.2.0/24"]}}})
+    assert "0 stored, 1 of another trust left out" in cache(second, "import", str(archive))
+    assert not is_hit(second, there.url("/a"))
+
+
+def test_a_damaged_file_stores_nothing_that_is_damaged(running, there, workspace):
+    stored(running, there.url("/a"), there.url("/b"))
+    archive = workspace / "archive"
+    cache(running, "export", str(archive))
+    whole = archive.read_bytes()
+    changed = bytearray(whole)
+    changed[whole.index(b"/a/a/a")] ^= 1
+    (workspace / "changed").write_bytes(changed)
+    assert "1 stored, 0 of another trust left out, 1 damaged" in cache(
+        running, "import", str(workspace / "changed"), status=1)
+    for name, content in ("cut", whole[:-20]), ("other", b"GIF89a" + whole), ("empty", b""):
+        (workspace / name).write_bytes(content)
+        assert cache(running, "import", str(workspace / name), status=1) == ""
+    assert run_pinfold("cache", "import", str(workspace / "absent")).returncode == 1
+
+
+def test_an_export_goes_through_a_pipe(running, there):
+    stored(running, there.url("/a"))
+    address = "%s:%d" % running.admin
+    done = subprocess.run(
+        f"{BINARY} cache export - --admin {address} | {BINARY} cache import - --admin {address}",
+        shell=True, capture_output=True, text=True, timeout=30)
+    assert done.stdout.startswith("1 stored"), done.stderr
+
+
+def test_pieces_come_in_order(running, there):
+    stored(running, there.url("/a"))
+    assert api(running, "/api/v1/cache/export?session=x&piece=1").status == 409
+    assert api(running, "/api/v1/cache/export?session=x&piece=0").status == 200
+    assert api(running, "/api/v1/cache/export?session=x&piece=0").status == 409
+    for number in range(3):
+        assert api(running, f"/api/v1/cache/export?session=y{number}&piece=0").status == 200
+    assert api(running, "/api/v1/cache/export?session=z&piece=0").status == 503

@@ -298,7 +298,6 @@ def test_what_is_on_disk_is_decoded_as_well(gateway, origin, vary, size):
     assert table.count == 1
 
 
-@pytest.mark.ways("forward", "http2-server", "interception", "reverse")
 def test_by_every_way_the_content_is_decoded(through):
     there = through.origin(lambda _: reply(
         PACKED["gzip"], "200 OK", LONG, TAG, VARY, "Content-Encoding: gzip"))

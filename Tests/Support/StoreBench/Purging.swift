@@ -61,7 +61,7 @@ func purge(_ store: CacheStore, _ count: Int, _ bytes: Int) {
         let meanwhile = measureHits(store) {
             store.purgeProgress(receipt.id)?.isComplete ?? true
         }
-        let progress = store.purgeProgress(receipt.id) ?? PurgeProgress()
+        guard let progress = store.purgeProgress(receipt.id) else { fatalError(name) }
         show([
             "purge": "\"\(name)\"", "entries": "\(count)",
             "acknowledged": "\(acknowledged)", "complete": "\(seconds(since: start))",

@@ -98,6 +98,18 @@ extension DiskWriter {
         tier.bans.count(verdict, inMemory: false)
     }
 
+    /// Removes from memory what another process has purged. Of the rows it is for that one to remove
+    /// what it has purged; the bans stay in force here.
+    func sweepMemory() {
+        guard let memory, let target = tier.bans.memoryTarget else { return }
+        var place: MemoryTier.Place? = MemoryTier.Place()
+        while let from = place { place = memory.sweep(from: from) }
+        tier.bans.sweptMemory(through: target)
+        tier.bans.ifMemoryIsSwept {
+            tier.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
+        }
+    }
+
     /// Ends the bans that have been carried out.
     func retireBans() {
         let pending = tier.index.firstWaiting

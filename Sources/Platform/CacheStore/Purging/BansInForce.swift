@@ -200,7 +200,12 @@ final class BansInForce: Sendable {
         }
     }
 
-    /// There is no database, or it is another process's.
+    /// The keys were told to the process that has the database.
+    func keysWereTold(through serial: UInt64) {
+        state.withLock { $0.forgetKeys(through: serial) }
+    }
+
+    /// There is no database.
     func hasNoDisk(through serial: UInt64) {
         state.withLock { state in
             state.forgetKeys(through: serial)

@@ -113,8 +113,9 @@ extension CacheStore {
             bans.ifMemoryIsSwept {
                 disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
             }
-            // Without a database nobody else does.
-            if disk.index.phase != .ready {
+            // Without a database nobody else does. What was handed over stays in force: its rows are
+            // another process's to remove.
+            if disk.index.phase == .off(.disabled) {
                 _ = bans.retire(before: memory.firstSuspicion, pending: disk.index.firstWaiting)
             }
         }
@@ -157,7 +158,7 @@ extension CacheStore {
         switch phase {
         case .off(.disabled): bans.hasNoDisk(through: serial)
         // The keys were told to the one that has it.
-        case .handedOver: bans.hasNoDisk(through: serial)
+        case .handedOver: bans.keysWereTold(through: serial)
         case .ready: try disk.writeDown(written, through: serial)
         case .opening, .off: throw .notReady
         }

@@ -98,8 +98,8 @@ extension DiskWriter {
         tier.bans.count(verdict, inMemory: false)
     }
 
-    /// Removes from memory what another process has purged. Of the rows it is for that one to remove
-    /// what it has purged; the bans stay in force here.
+    /// Removes from memory what another process has purged. The rows are for that one to remove;
+    /// until they are, the bans stay in force here.
     func sweepMemory() {
         guard let memory, let target = tier.bans.memoryTarget else { return }
         var place: MemoryTier.Place? = MemoryTier.Place()

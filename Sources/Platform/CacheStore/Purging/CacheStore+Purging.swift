@@ -113,8 +113,7 @@ extension CacheStore {
             bans.ifMemoryIsSwept {
                 disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
             }
-            // Without a database nobody else does. What was handed over stays in force: its rows are
-            // another process's to remove.
+            // Without a database nobody else does.
             if disk.index.phase == .off(.disabled) {
                 _ = bans.retire(before: memory.firstSuspicion, pending: disk.index.firstWaiting)
             }

@@ -139,6 +139,8 @@ extension DiskWriter {
         let (bans, serial) = tier.bans.unfinished
         tier.purges.withLock { file in
             file.isOurs = true
+            // Without any ban there need be no file; the first purge makes one.
+            guard !bans.isEmpty || found.isDamaged else { return }
             file.journal = try? PurgeJournal.create(files.purges, bans, lastSerial: serial)
         }
     }

@@ -90,6 +90,23 @@ struct KeyRulesTests {
         #expect(keyed(once, ignore: ["utm_*", "fbclid"], sort: true) == once)
     }
 
+    @Test(arguments: 0..<8) func `the key of any key is that key`(seed: Int) {
+        var random = SystemRandomNumberGenerator()
+        let pieces = [
+            "a", "b", "utm_a", "A", "=", "&", "&", "=1", "[", "]", ".", ";", "%61", "?", "+",
+        ]
+        for _ in 0..<500 {
+            let query = (0..<Int.random(in: 0..<12, using: &random)).map { _ in
+                pieces.randomElement(using: &random) ?? ""
+            }.joined()
+            let keep = seed & 1 == 0 ? nil : ["a", "utm_*"]
+            let ignore = seed & 2 == 0 || keep != nil ? [] : ["utm_*", "b"]
+            let sort = seed & 4 != 0
+            let once = keyed("/x?\(query)", ignore: ignore, keep: keep, sort: sort)
+            #expect(keyed(once, ignore: ignore, keep: keep, sort: sort) == once, "\(query)")
+        }
+    }
+
     @Test func `without rules it stays as it is`() {
         #expect(keyed("/x?b=1&a=2;%&&") == "/x?b=1&a=2;%&&")
         #expect(KeyRules().leavesQuery)

@@ -45,6 +45,16 @@ def restart(running: Gateway, config: dict) -> None:
     running.wait_for_disk()
 
 
+def trust(running: Gateway) -> set[str]:
+    """How the servers of what is stored were verified, as operators are told."""
+    page = running.admin_get("/api/v1/cache/entries").json()
+    return {entry["trust"] for entry in page["entries"]}
+
+
+SAID = {"verified": "verified", "pinned": "pinned: wanted", "other pins": "pinned: wanted",
+        "reported": "verified; reported: wanted"}
+
+
 def is_hit(response: Response) -> bool:
     return "hit" in response.cache_status
 
@@ -64,6 +74,7 @@ def test_what_was_verified_otherwise_is_not_used(gateway, origin, pki, change: C
         step = f"{all_of_them[former][0]} to {all_of_them[latter][0]}"
         assert is_hit(running.get(url)), step
         change(running, configured[former])
+        assert trust(running) == {SAID[all_of_them[former][0]]}
         assert is_hit(running.get(url)), f"nothing has changed before {step}"
         change(running, configured[latter])
         response = running.get(url)
@@ -71,6 +82,13 @@ def test_what_was_verified_otherwise_is_not_used(gateway, origin, pki, change: C
         assert response.cache_status["fwd"] == "miss", step
     assert is_hit(running.get(url))
     assert len(there.requests) == len(STEPS)
+
+
+def test_what_came_in_clear_text_says_so(gateway, origin):
+    there = origin(lambda _: reply(b"kept", "200 OK", "Cache-Control: max-age=600"))
+    running = gateway()
+    running.get(there.url("/"))
+    assert trust(running) == {"clear"}
 
 
 def test_what_is_decoded_was_verified_as_well(gateway, origin, pki):

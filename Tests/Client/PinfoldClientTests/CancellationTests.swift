@@ -101,7 +101,6 @@ struct CancellationTests {
         case "/content":
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
         case "/whole": connection.respond("200 OK", [], "whole")
-        case "/empty": connection.respond()
         case "/redirect": connection.respond("302 Found", ["Location: /whole"])
         case "/challenge":
             connection.respond("401 Who", ["WWW-Authenticate: Basic realm=\"here\""])
@@ -334,13 +333,18 @@ struct CancellationTests {
 
     @Test(arguments: [CancellingWay.handle, .progress, .session])
     func `ends even if it is suspended before it notices`(way: CancellingWay) async throws {
-        try await withServer(Self.answer) { server, runtime in
+        let gate = try AnswerGate()
+        try await withServer { connection, _ in
+            connection.wait(at: gate)
+            connection.respond()
+            return true
+        } _: { server, runtime in
             let session = try session(on: runtime)
             let (executor, progress) = (HeldExecutor(), TransferProgress())
             let error = Locked<ClientError?>(nil)
             var options = RequestOptions()
             options.progress = progress
-            let request = try HTTPRequest(.get, server.url + "/empty")
+            let request = try HTTPRequest(.get, server.url)
             let task = Task(executorPreference: executor) { [options] in
                 let found = await failure {
                     _ = try await session.data(for: request, options: options)
@@ -350,6 +354,7 @@ struct CancellationTests {
             // As far as it can get without the response, all of which arrives then.
             executor.run()
             let handle = try #require(session.tasks.first)
+            gate.open()
             while await runtime.transferCount > 0 { await Task.yield() }
             // The turn of the loop in which the task was resumed is over.
             _ = await runtime.transferCount

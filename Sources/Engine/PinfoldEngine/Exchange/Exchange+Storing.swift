@@ -74,6 +74,7 @@ extension Exchange {
             notStored(because: .duplicate)
             return false
         case .store(let storable):
+            origin.describeTrust(in: store)
             if let part = storable.part {
                 return beginParts(part, storable, bytes, key, origin, in: store)
             }

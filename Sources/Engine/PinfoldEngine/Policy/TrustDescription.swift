@@ -1,3 +1,4 @@
+import CacheStore
 import PinfoldConfiguration
 import Trust
 
@@ -37,6 +38,13 @@ enum TrustDescription {
 }
 
 extension Origin {
+    /// Tells the store how the servers of what is stored were verified, once.
+    func describeTrust(in store: CacheStore) {
+        guard !trustIsDescribed else { return }
+        trustIsDescribed = true
+        store.describe(policy: fingerprint, as: trustText)
+    }
+
     /// How its servers are verified (``TrustDescription``).
     var trustText: String {
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }

@@ -123,6 +123,7 @@ extension Exchange {
         case .failed(let cause): refusePurge(.failed(cause))
         }
     }
+
     private func sendPurged(_ outcome: PurgeOutcome, _ order: PurgeOrder) {
         var members = ["\"soft\":\(order.isSoft)", "\"dryRun\":\(order.isDryRun)"]
         var metadata: Logger.Metadata = [

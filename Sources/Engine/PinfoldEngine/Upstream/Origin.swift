@@ -89,6 +89,8 @@ package final class Origin {
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
+    /// Whether the store has been told what its fingerprint means.
+    var trustIsDescribed = false
     /// The most bytes of stored content that are decoded, or compressed, for a client.
     private(set) var formBytes = 0
     /// Whether these rules leave requests and the server's responses as they are.
@@ -360,6 +362,7 @@ package final class Origin {
     /// Adopts another snapshot, in which nothing that its connections depend on has changed.
     func adopt(_ policy: PolicySnapshot) {
         self.policy = policy
+        trustIsDescribed = false
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
         usesRules = cacheRoute == nil && policy.cacheRules(entryIndex: entryIndex) != nil
         cacheStores =

@@ -44,6 +44,12 @@ struct CacheFigures: Sendable {
             .number("queuedBytes", "Bytes that are on their way to the disk.") {
                 Int(clamping: $0.store.queueBytes)
             },
+            .number("purgedMemoryEntries", "Responses that purges have removed from memory.") {
+                Int(clamping: $0.store.purges.memoryEntries)
+            },
+            .number("purgedDiskEntries", "Responses that purges have removed from the disk.") {
+                Int(clamping: $0.store.purges.diskEntries)
+            },
             .object("purges", purges) { $0.purges },
         ])
 

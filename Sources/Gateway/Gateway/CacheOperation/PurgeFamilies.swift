@@ -1,10 +1,13 @@
+import CacheStore
 import PinfoldMetrics
 
 extension ServiceMetrics {
     /// Purges of the cache.
-    /// - Parameter counts: `nil` if there is no cache.
-    mutating func addPurges(_ counts: PurgeOrderCounts?) {
-        guard let counts else { return }
+    /// - Parameters:
+    ///   - counts: the orders; `nil` if there is no cache, likewise:
+    ///   - removed: what the store has done.
+    mutating func addPurges(_ counts: PurgeOrderCounts?, _ removed: PurgeCounts?) {
+        guard let counts, let removed else { return }
         func samples(_ label: StaticString, _ values: [(String, Int)]) -> [ServiceFamily.Sample] {
             values.map { ServiceFamily.Sample(LabelText(label, $0.0), $0.1) }
         }
@@ -26,5 +29,19 @@ extension ServiceMetrics {
             .counter, "pinfold_cache_purges_not_done",
             "Purges that were allowed and not carried out, by reason.",
             samples("reason", [("busy", counts.busy), ("failed", counts.failed)]))
+        add(
+            .counter, "pinfold_cache_purged_entries",
+            "Stored responses that purges have removed, or made stale, by tier.",
+            [
+                .init(LabelText("tier", "memory"), removed.memoryEntries),
+                .init(LabelText("tier", "disk"), removed.diskEntries),
+            ])
+        add(
+            .gauge, "pinfold_cache_purges_under_way",
+            "Purges in effect of which something is still to be removed.", removed.patterns)
+        add(
+            .counter, "pinfold_cache_purges_joined",
+            "Purges that became one of everything stored before them: there were too many.",
+            removed.joined)
     }
 }

@@ -139,7 +139,8 @@ final class PublishedState: Sendable {
         }
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
-        service.addPurges(cache.withLock { $0 }?.purges.counts)
+        service.addPurges(
+            cache.withLock { $0 }?.purges.counts, shared?.store?.statistics().purges)
         service.addAccessRules(shared?.labels.countedRules ?? [])
         service.addParents(shared?.labels.countedParents ?? [])
         service.addGroups(shared?.labels.countedGroups ?? [])

@@ -17,7 +17,7 @@ import instructions  # noqa: E402
 
 LOADS = list(instructions.LOADS)
 CEILINGS = "# why\nhit 1000\nhit100k 2000 # more\n\npass 3000\ntlspass 4000\nlone 5000\n" \
-    "ruled 6000\nproved 7000\nroute 8000\nbalance 9000\n"
+    "ruled 6000\nproved 7000\nroute 8000\nbalance 9000\npaths 1\npathpass 2\n"
 
 # What callgrind writes: names said once and then by number, a callee's object
 # named at the call, costs by absolute and relative lines, and a call's cost, which is its callee's.
@@ -64,7 +64,7 @@ def test_every_load_has_a_ceiling() -> None:
 def test_ceilings_are_read() -> None:
     assert costs.ceilings(CEILINGS, LOADS) == {
         "hit": 1000, "hit100k": 2000, "pass": 3000, "tlspass": 4000, "lone": 5000,
-        "ruled": 6000, "proved": 7000, "route": 8000, "balance": 9000}
+        "ruled": 6000, "proved": 7000, "route": 8000, "balance": 9000, "paths": 1, "pathpass": 2}
 
 
 @pytest.mark.parametrize(("line", "problem"), [

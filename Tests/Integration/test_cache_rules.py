@@ -327,7 +327,8 @@ def test_the_order_of_what_is_accepted_makes_no_difference(through, one, other):
 @pytest.mark.parametrize(("rule", "control", "stored", "has_cookie"), [
     (None, "max-age=60", False, False), (None, "public, max-age=60", True, True),
     ("explicit", "s-maxage=60", True, True), ("never", "public, max-age=60", False, False),
-    ("strip", "max-age=60", True, False), ("strip", "public, max-age=60", True, False)])
+    ("strip", "max-age=60", True, False), ("strip", "public, max-age=60", True, False),
+    ("always", "max-age=60", True, True)])
 def test_responses_that_set_cookies(site, rule, control, stored, has_cookie):
     there = site({"setCookie": rule} if rule else None)
     there.fields = [f"Cache-Control: {control}", "Set-Cookie: a=1", "Set-Cookie: b=2", TAG]

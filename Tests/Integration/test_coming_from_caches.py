@@ -58,9 +58,9 @@ def test_an_example_is_a_configuration(row: Row, tmp_path: Path):
     file.write_text(row.example)
     done = run_pinfold("check", "--config", str(file))
     assert done.returncode == 0, done.stderr
-    # Of the RFC, and of a disk that is smaller than that of the example.
+    # Of the RFC, of cookies for all, and of a disk that is smaller than that of the example.
     warnings = [line for line in besides_open_hosts(done.stderr).splitlines()
-                if "outside RFC 9111" not in line and "file system" not in line]
+                if not re.search("outside RFC 9111|sent to all others|file system", line)]
     assert warnings == []
     assert set(yaml.safe_load(row.example)) <= set(yaml.safe_load(done.stdout))
     (tmp_path / "printed.yaml").write_text(done.stdout)
@@ -163,9 +163,9 @@ def is_filled(at: Running, expected: bool) -> bool:
     wire.read_until(b"\r\n\r\n")
     wire.close()
     if expected:
-        until(lambda: at.gateway.metric("pinfold_cache_stores_total") >= 1)
+        until(lambda: at.gateway.metric("pinfold_cache_stores_total") >= 1, "stored")
     else:
-        until(lambda: at.gateway.metric("pinfold_cache_stores_aborted_total") >= 1)
+        until(lambda: at.gateway.metric("pinfold_cache_stores_aborted_total") >= 1, "given up")
     return ("hit" in at.get("/fill").cache_status) == expected
 
 
@@ -178,6 +178,16 @@ def cookies(stored: bool, kept: bool) -> Callable[[Running], bool]:
 
 
 PUBLIC = "Cache-Control: max-age=60"
+
+
+def purged(at: Running) -> bool:
+    if not at.reused("/x", PUBLIC):
+        return False
+    answer = at.gateway.ask(f"PURGE {at.there.url('/x')} HTTP/1.1\r\nHost: {at.there.authority}\r\n"
+                            "Connection: close\r\n\r\n")
+    return answer.status == 200 and "hit" not in at.get("/x").cache_status
+
+
 CHECKS: dict[str, Callable[[Running], bool]] = {
     "{ default: 1h } } }]": lambda at: at.ttl() == HOUR and at.ttl("/y", PUBLIC) == 60,
     '{ "404": 30s }': lambda at: at.ttl("/x", status="404 Not Found") == 30 and not at.reused("/y"),
@@ -213,6 +223,7 @@ CHECKS: dict[str, Callable[[Running], bool]] = {
     and not at.reused("/x", PUBLIC, X_Preview="1"),
     "query: [nocache]": lambda at: at.reused("/x?a", PUBLIC) and not at.reused("/x?nocache", PUBLIC),
     "setCookie: strip": cookies(True, False), "setCookie: never": cookies(False, False),
+    "setCookie: always": cookies(True, True),
     "requestCookie": lambda at: at.reused("/static/x", Cookie="a=1")
     and not at.reused("/x", Cookie="a=1"),
     "maximumObject: 8MiB": lambda at: at.reused("/x", PUBLIC),
@@ -236,6 +247,7 @@ CHECKS: dict[str, Callable[[Running], bool]] = {
     "fill: always": lambda at: is_filled(at, True),
     "fill: whileWanted": lambda at: is_filled(at, False),
     "slice: 1MiB": sliced,
+    "purge: {": purged,
     "tags: [xkey]": lambda at: at.reused("/x", PUBLIC, "xkey: a b") and "xkey" in at.get(),
     "passTags: false": lambda at: at.reused("/x", PUBLIC, "Surrogate-Key: a")
     and "surrogate-key" not in at.get(),

@@ -145,3 +145,23 @@ def test_an_upload_that_the_server_does_not_read_does_not_hold_up_others(
         release.set()
         assert wire.read().body == hashlib.sha256(data).hexdigest().encode()
     assert len(there.served) == 1
+
+
+@pytest.mark.parametrize("early", [20_000, 30_000, 31_000, 33_000, 60_000])
+def test_content_goes_on_after_settings_that_make_its_window_smaller(
+        running, http2_origin, context, early):
+    """The window may be closed by them, until the server opens it."""
+    def handler(stream):
+        stream.wait(lambda: len(stream.body) >= early, "the beginning")
+        stream.connection.begin()
+        stream.respond(body=hashlib.sha256(stream.read_all()).digest())
+
+    there = http2_origin(handler, tls=context(), settles=False,
+                         settings={Setting.INITIAL_WINDOW_SIZE: 30_000})
+    body = os.urandom(100_000)
+    with http2(running.proxy) as client:
+        stream = client.begin("/", "PUT", f"{HOST}:{there.port}", "https", end=False)
+        client.send(stream, body[:early])
+        until(lambda: there.served and there.served[0].acknowledged, "the settings")
+        client.send(stream, body[early:], end=True)
+        assert client.answer(stream).body == hashlib.sha256(body).digest()

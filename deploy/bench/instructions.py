@@ -14,6 +14,8 @@ Loads, each on 64 kept-alive client connections of a proxy with one worker, on l
   pass     1 KiB that must not be stored, so that each request goes to the server
   tlspass  the same, over verified TLS to the server; the share of OpenSSL is shown
   ruled    hit, behind ten rules of access of which none matches
+  paths    hit, of a host with rules of the cache for ten paths, of which the last matches
+  pathpass pass, of the same host
   proved   hit, by a client that proves who it is with a password that was checked before
   route    pass, by a reverse proxy with one server
   balance  the same with two servers
@@ -67,6 +69,7 @@ class Load:
     rounds: int = 150
     connections: int = CONNECTIONS
     rules: str = ""
+    paths: str = ""
     proof: str = ""
     servers: int = 0  # of a reverse proxy; 0: a forward proxy
 
@@ -84,6 +87,7 @@ class Load:
             text = text.replace(
                 "kind: forward", f"kind: reverse, upstreams: {{ servers: [{servers}] }}")
         text = text.replace("access:\n", f"access:\n{self.rules}")
+        text = text.replace("hosts:\n", f"hosts:\n{self.paths}")
         if self.proof:
             text = text.replace("kind: forward", "kind: forward, authentication: [basic]")
             text += "authentication: { realm: bench, users: users }\n"
@@ -103,6 +107,14 @@ RULES = """  rules:
     - { name: addresses, hosts: ["192.0.2.1"], action: deny }
     - { name: more, clients: ["172.16.0.0/12"], hosts: ["**"], action: deny }
 """
+# The last one applies.
+PATHS = """  - match: ["127.0.0.1"]
+    cache: { staleIfError: 1d }
+    paths:
+""" + "".join(f"      - {{ match: [{match}], cache: {{ freshness: {{ maximum: {hours}h }} }} }}\n"
+              for hours, match in enumerate([
+                  "/static/**", "/api/v1/**", "/api/v2/items", '"/img/*.png"', '"/**/*.css"',
+                  "/assets/fonts/**", "/news/2026/**", "/feed", "/health", '"/**"'], 1))
 # `ann` with the password `open sesame`, and its hash by bcrypt.
 PROOF = "Proxy-Authorization: Basic YW5uOm9wZW4gc2VzYW1l\r\n"
 USERS = "ann:$2y$04$abcdefghijklmnopqrstuu/LVz6MZlItEy42I2juLihZ66HnQx/cy\n"
@@ -114,6 +126,8 @@ LOADS = {
     "pass": Load(1024),
     "tlspass": Load(1024, tls=True),
     "ruled": Load(1024, stored=True, rules=RULES),
+    "paths": Load(1024, stored=True, paths=PATHS),
+    "pathpass": Load(1024, paths=PATHS),
     "proved": Load(1024, stored=True, proof=PROOF),
     "route": Load(1024, servers=1),
     "balance": Load(1024, servers=2),

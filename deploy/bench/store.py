@@ -9,9 +9,14 @@
             them is not its body, head or key, and what the entries count for beside `cache.disk`,
             in percent of the file; also the responses stored and read per second.
 
+  purges    responses with bodies of 200 bytes and tags are stored, and a sixteenth of them purged by
+            a tag, by a prefix, by a host and by a pattern of hosts. Measured are the milliseconds
+            until each purge was acknowledged, the seconds until it was carried out, and how long
+            lookups in memory took before and meanwhile.
+
 Ceilings: from a million entries on (below that, buffers are in the way), 64 bytes of memory for each
-and four seconds for up to five million; and counts that are within 5 % of the file. The status is 1
-if one is exceeded.
+and four seconds for up to five million; counts that are within 5 % of the file; 10 ms for a purge, and
+for the slowest hundredth of the lookups twice the usual. The status is 1 if one is exceeded.
 """
 
 from __future__ import annotations
@@ -93,13 +98,33 @@ def space(program: str, folder: Path, count: int, size: int) -> list[str]:
     return []
 
 
+def purges(program: str, folder: Path, count: int) -> list[str]:
+    complaints = []
+    done = subprocess.run([program, "purge", str(folder), str(count), "200"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    for line in done.stdout.splitlines():
+        figures = json.loads(line)
+        milliseconds = figures["acknowledged"] * 1000
+        print(f"purge by {figures['purge']:<6} among {figures['entries']:,}: acknowledged after "
+              f"{milliseconds:.1f} ms, {figures['memory']:,} in memory and {figures['disk']:,} on "
+              f"disk removed after {figures['complete']:.1f} s; lookups p50 {figures['p50']} ns "
+              f"(usually {figures['usual50']}), p99 {figures['p99']} ns "
+              f"(usually {figures['usual99']})", flush=True)
+        if count >= MILLION and milliseconds > 10:
+            complaints.append(f"{milliseconds:.1f} ms for a purge by {figures['purge']}")
+        if count >= MILLION and figures["p99"] > 2 * figures["usual99"]:
+            complaints.append(f"lookups p99 of {figures['p99']} ns during a purge")
+    return complaints
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="the program StoreBench")
     parser.add_argument("--quick", action="store_true", help="50,000 responses")
     parser.add_argument("--entries", type=int, help="the number of responses")
-    parser.add_argument("--only", choices=("entries", "space"), help="one of the two")
+    parser.add_argument("--only", choices=("entries", "space", "purges"),
+                        help="one of the three")
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"),
                         help="where the databases are, for as long as it takes")
     arguments = parser.parse_args()
@@ -108,10 +133,13 @@ def main() -> int:
     complaints: list[str] = []
     folder = Path(tempfile.mkdtemp(prefix="pinfold-store-", dir=arguments.folder))
     try:
-        if arguments.only != "space":
+        if arguments.only in (None, "entries"):
             complaints += entries(arguments.program, folder / "entries", count)
             shutil.rmtree(folder / "entries")
-        if arguments.only != "entries":
+        if arguments.only in (None, "purges"):
+            complaints += purges(arguments.program, folder / "purges", count)
+            shutil.rmtree(folder / "purges")
+        if arguments.only in (None, "space"):
             for size, number in ((200, 200_000), (4096, 100_000), (100_000, 5000)):
                 complaints += space(arguments.program, folder / str(size), number // part, size)
                 shutil.rmtree(folder / str(size))

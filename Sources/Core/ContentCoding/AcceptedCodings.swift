@@ -8,6 +8,8 @@ package struct AcceptedCodings: Sendable, Equatable {
     private var named = [Int?](repeating: nil, count: ContentCoding.allCases.count)
     /// The weight of `*`.
     private var others: Int?
+    /// Whether a coding that is not known here is listed, and acceptable.
+    private var acceptsUnknown = false
 
     /// Creates the value for a request without the field.
     package init() {}
@@ -39,6 +41,8 @@ package struct AcceptedCodings: Sendable, Equatable {
             } else if let coding = ContentCoding(name: name) {
                 let index = Int(coding.rawValue)
                 named[index] = min(named[index] ?? weight, weight)
+            } else if weight > 0 {
+                acceptsUnknown = true
             }
         }
     }
@@ -61,6 +65,14 @@ package struct AcceptedCodings: Sendable, Equatable {
     /// Parses the weight, in thousandths, after a member's name; `text` begins after the name.
     /// Returns 1000 if there is none, and `nil` for anything that does not follow the grammar.
     package static func weight(after text: Span<UInt8>) -> Int? { Weight.parse(text) }
+
+    /// Whether the request asks for content without any coding: it lists none that is acceptable,
+    /// or does not have the field at all.
+    package var isForIdentity: Bool {
+        guard isPresent else { return true }
+        return accepts(.identity) && !acceptsUnknown
+            && !ContentCoding.allCases.contains { $0 != .identity && accepts($0) }
+    }
 
     /// Whether a coding is acceptable.
     package func accepts(_ coding: ContentCoding) -> Bool { weight(of: coding) > 0 }

@@ -1,3 +1,6 @@
+import CBrotli
+import CZlib
+
 /// Decodes and applies content codings for content that is entirely in memory.
 package enum ContentCodings {
     /// The maximum number of codings that are decoded one after another. Two occur if something
@@ -82,6 +85,10 @@ package enum ContentCodings {
         let declared = (1...4).reduce(0) { $0 << 8 | Int(content[content.count - $1]) }
         return declared / 1032 <= content.count ? declared : 0
     }
+
+    /// The versions of the libraries that encode: others may make other bytes of the same content.
+    package static let libraries =
+        "zlib \(String(cString: zlibVersion())) brotli \(BrotliEncoderVersion())"
 
     /// Encodes the content. The same content always gives the same bytes, as long as the library is
     /// the same.

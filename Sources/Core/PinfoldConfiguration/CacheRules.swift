@@ -76,6 +76,9 @@ package enum SetCookieRule: String, Sendable, CaseIterable {
     case never
     /// They are stored without the cookies, which only the client gets whose request it was.
     case strip
+    /// They are stored like any other (RFC 9111 §7.3): each client gets the cookies of the one
+    /// whose request it was.
+    case always
 }
 
 /// What an entry of `hosts` says about some paths: the first one that matches counts.

@@ -329,6 +329,13 @@ struct CounterFamily: Sendable {
                 Series("tier=\"memory\"", .cacheMemoryHits),
                 Series("tier=\"disk\"", .cacheDiskHits),
             ]),
+        CounterFamily(
+            "pinfold_cache_recoded_hits",
+            "Responses from the cache that were sent in a coding other than the stored one.",
+            [
+                Series("form=\"decoded\"", .cacheDecodedHits),
+                Series("form=\"compressed\"", .cacheCompressedHits),
+            ]),
         CounterFamily("pinfold_cache_stores", "Responses stored in the cache.", .cacheStores),
         CounterFamily(
             "pinfold_cache_stores_aborted",

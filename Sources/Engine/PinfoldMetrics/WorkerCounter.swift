@@ -211,6 +211,9 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     // The cache, as the worker sees it.
     case cacheMemoryHits
     case cacheDiskHits
+    // Of these, those that were not sent in the stored coding.
+    case cacheDecodedHits
+    case cacheCompressedHits
     case cacheStores
     /// A response that was being stored ended early and was discarded.
     case cacheStoresAborted

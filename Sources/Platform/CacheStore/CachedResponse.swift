@@ -40,6 +40,9 @@ public final class CachedResponse: @unchecked Sendable {
     /// Until when nobody else revalidates it in the background, in seconds since 1970.
     private let claimedUntil = Atomic<Int64>(0)
 
+    /// Its other forms, once somebody has asked for one.
+    private let otherForms = AtomicLazyReference<StoredForms>()
+
     /// Takes ownership of `builder`'s memory.
     init(
         keyHash: UInt64, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64,
@@ -89,6 +92,15 @@ public final class CachedResponse: @unchecked Sendable {
         return claimedUntil.compareExchange(
             expected: current, desired: end, ordering: .relaxed
         ).exchanged
+    }
+
+    /// Its forms other than the stored one.
+    public var forms: StoredForms { otherForms.load() ?? otherForms.storeIfNil(StoredForms()) }
+
+    /// Whether it has the same content as another response, in whatever forms.
+    func sharesRenditions(with other: CachedResponse) -> Bool {
+        guard let own = otherForms.load()?.renditions else { return false }
+        return own === other.otherForms.load()?.renditions
     }
 
     /// Allows the next claim from `time` on.
@@ -153,9 +165,13 @@ public final class CachedResponse: @unchecked Sendable {
             key: key, head: head, bodyCapacity: contiguousCount, heap: block.heap)
         guard var block = made else { return nil }
         guard block.append(ownBytes, limit: contiguousCount) else { return nil }
-        return CachedResponse(
+        let response = CachedResponse(
             keyHash: keyHash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
             body: storage, chunkBytes: chunkBytes, staleSince: staleSince)
+        if let forms = otherForms.load() {
+            _ = response.otherForms.storeIfNil(StoredForms(forms.renditions))
+        }
+        return response
     }
 
     /// The same response, stale from this second on at the latest; `nil` if there is no memory.
@@ -195,7 +211,8 @@ public final class CachedResponse: @unchecked Sendable {
     /// Bytes that it occupies in the memory tier, including overhead of the allocator and the
     /// table.
     var memoryBytes: Int {
-        let own = 320 + block.capacity + varyKey.bytes.count
+        let renditions = otherForms.load()?.renditions.memoryBytes ?? 0
+        let own = 328 + block.capacity + varyKey.bytes.count + renditions
         switch body {
         case .contiguous, .disk, .arriving, .parts: return own
         // Whole pages, plus the kernel's own memory for an open file.

@@ -101,9 +101,12 @@ extension CacheStore {
             for level in levels where level !== owner {
                 _ = level.freshen(old, with: response, isInMemory: isKept, &work)
             }
+            let hits = shard.hits(of: old)
             shard.remove(old, dropped: &dropped)
+            response.born = shard.serial
             if isInMemory {
                 shard.insert(response, dropped: &dropped)
+                shard.inherit(hits, response)
             } else {
                 shard.removeVariant(of: response, dropped: &dropped)
             }

@@ -49,9 +49,9 @@ public enum StoreRefusalReason: String, Sendable, Equatable, CaseIterable, Error
     case lengthMismatch
     /// Key, vary key or head exceed the limit of an entry's record.
     case headTooLarge
-    /// The key was invalidated, or everything purged, after the request had been sent.
+    /// The key was invalidated, or a purge was about the response, after the request had been sent.
     case invalidated
-    /// What a 304 confirmed is no longer the stored response.
+    /// What a 304 confirmed is no longer the stored response, or was purged.
     case superseded
     /// No memory for it.
     case memory

@@ -59,6 +59,23 @@ private final class Traces: Sendable {
     var tasks: Int { handles.withLock { $0.count { $0.handle != nil } } }
 }
 
+/// Runs tasks only while it is told to.
+private final class HeldExecutor: TaskExecutor {
+    private let jobs = Locked<[UnownedJob]>([])
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+    }
+
+    /// Runs its tasks until all of them wait or have ended.
+    func run() {
+        while let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            job.runSynchronously(on: asUnownedTaskExecutor())
+        }
+    }
+}
+
 extension ClientRuntime {
     /// The number of descriptors and deadlines on the loop.
     fileprivate var handlerCount: Int {
@@ -309,6 +326,49 @@ struct CancellationTests {
             #expect(await runtime.transferCount == 0)
             session.invalidate(cancelling: true)
             await expectNothing(server, runtime, handlers)
+        }
+    }
+
+    // MARK: Before it notices
+
+    @Test(arguments: [CancellingWay.handle, .progress, .session])
+    func `ends even if it is suspended before it notices`(way: CancellingWay) async throws {
+        let gate = try AnswerGate()
+        try await withServer { connection, _ in
+            connection.wait(at: gate)
+            connection.respond()
+            return true
+        } _: { server, runtime in
+            let session = try session(on: runtime)
+            let (executor, progress) = (HeldExecutor(), TransferProgress())
+            let error = Locked<ClientError?>(nil)
+            var options = RequestOptions()
+            options.progress = progress
+            let request = try HTTPRequest(.get, server.url)
+            let task = Task(executorPreference: executor) { [options] in
+                let found = await failure {
+                    _ = try await session.data(for: request, options: options)
+                }
+                error.withLock { $0 = found }
+            }
+            // As far as it can get without the response, all of which arrives then.
+            executor.run()
+            let handle = try #require(session.tasks.first)
+            gate.open()
+            while await runtime.transferCount > 0 { await Task.yield() }
+            // The turn of the loop in which the task was resumed is over.
+            _ = await runtime.transferCount
+            let begun = BegunTask(
+                handle: handle, progress: progress, cancel: task.cancel, outcome: { nil })
+            end(begun, way, session, sparing: [])
+            handle.suspend()
+            executor.run()
+            #expect(error.withLock { $0 }?.reason == .cancelled)
+            #expect(handle.state == .completed)
+            // Ends it anyway.
+            task.cancel()
+            executor.run()
+            await task.value
         }
     }
 

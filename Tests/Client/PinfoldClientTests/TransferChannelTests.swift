@@ -134,6 +134,22 @@ struct TransferChannelTests {
             channel.suspend()
             #expect(await failure { _ = try await channel.head() }?.reason == .cancelled)
         }
+        // Nor if there was nothing left to cancel.
+        try await withChannel { channel in
+            channel.finish(TransferTimes(), Self.head)
+            channel.cancel()
+            channel.suspend()
+            // If it were suspended, this would be `nil`, and its reader would wait forever.
+            try #require(channel.wholePart(atMost: 0) != nil)
+            let head = try await channel.head()
+            #expect(head.response.status == .ok)
+        }
+        try await withChannel { channel in
+            channel.fail(ClientError(.connectionLost, "x"))
+            channel.cancel()
+            channel.suspend()
+            #expect(await failure { _ = try await channel.head() }?.reason == .connectionLost)
+        }
     }
 
     @Test func `accepts nothing once it has ended`() async throws {

@@ -72,6 +72,19 @@ struct AcceptedCodingsTests {
 
     @Test(
         arguments: [
+            ([], true), ([""], true), (["identity"], true), (["gzip;q=0"], true),
+            (["identity;q=0.5, *;q=0"], true), (["gzip;q=0, zstd;q=0"], true),
+            (["gzip"], false), (["br;q=0.1"], false), (["*"], false), (["zstd"], false),
+            (["identity;q=0"], false), (["*;q=0"], false),
+        ] as [([String], Bool)])
+    func `a request for content without a coding accepts no other`(
+        lines: [String], expected: Bool
+    ) {
+        #expect(codings(lines).isForIdentity == expected)
+    }
+
+    @Test(
+        arguments: [
             ([], []), ([""], []), (["gzip"], [.gzip]), (["X-GZIP"], [.gzip]),
             (["deflate, br"], [.deflate, .brotli]), (["gzip", "br"], [.gzip, .brotli]),
             (["identity"], []), (["gzip, identity ,\t,br"], [.gzip, .brotli]),

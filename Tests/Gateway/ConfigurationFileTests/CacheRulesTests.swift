@@ -237,6 +237,13 @@ struct CacheRulesTests {
                 .filter { $0.contains("RFC") } == [])
     }
 
+    @Test func `cookies for all are warned about`() throws {
+        #expect(
+            try warnings(of: "hosts: [{ match: [a], cache: { setCookie: always } }]").contains(
+                "gateway.yaml:1: hosts[0].cache.setCookie: the cookies that a server sets for one "
+                    + "client are sent to all others"))
+    }
+
     @Test func `a path that an earlier one covers is warned about`() throws {
         let text = "hosts: [{ match: [a], paths: [{ match: [/a, /b] }, { match: [/b] }] }]"
         #expect(

@@ -360,9 +360,12 @@ class ServedConnection:
     def _take(self, data: bytes) -> bool:
         self.wire.received += data
         with self.changed:
+            acknowledged = self.acknowledged
             try:
                 for event in self.h2.receive_data(data):
                     self._event(event)
+                if self.acknowledged > acknowledged:
+                    self._open_closed_windows()
             except h2.exceptions.ProtocolError as error:
                 self.is_closed = True
                 if not self.has_lied:
@@ -405,3 +408,18 @@ class ServedConnection:
         if count:
             with contextlib.suppress(h2.exceptions.ProtocolError):
                 self.h2.acknowledge_received_data(count, stream)
+
+    def _open_closed_windows(self) -> None:
+        """Opens windows that settings have closed. The library credits a stream when content has
+        been taken, and not before half a window has been: with a smaller window, what it has kept
+        back may be all there is, and no more content would ever come."""
+        if not self.credits:
+            return
+        size = self.h2.local_settings.initial_window_size
+        for number, stream in self.streams.items():
+            if stream.complete or stream.reset is not None:
+                continue
+            with contextlib.suppress(h2.exceptions.ProtocolError):
+                left = self.h2.remote_flow_control_window(number)
+                if left <= 0:
+                    self.h2.increment_flow_control_window(size - left, number)

@@ -117,6 +117,23 @@ struct ListingTests {
         #expect(entries(store, "http://a/").first?.hits == 1002)
     }
 
+    @Test func `a confirmation does not begin the count of uses anew`() throws {
+        let store = open()
+        defer { store.close() }
+        store.put("http://a/", body(10))
+        store.flushNow()
+        for _ in 0..<5 { _ = store.inMemory("http://a/") }
+        let old = try #require(store.inMemory("http://a/").first)
+        let head = head("1", extra: "Age: 0\r\n")
+        let new = try head.withUnsafeBytes {
+            try store.update(old, vary: .none, head: $0, metadata: metadata(head), policy: 0)
+        }
+        #expect(new !== old)
+        store.flushNow()
+        #expect(store.inMemory("http://a/").count == 1)
+        #expect(entries(store, "http://a/").map(\.hits) == [7])
+    }
+
     @Test func `what a fingerprint means survives a restart`() {
         do {
             let store = open()

@@ -80,7 +80,9 @@ struct PurgeTests {
     @Test func `finds what is only on disk, and what is everywhere`() throws {
         let store = open { $0.memoryBytes = 0 }
         defer { store.close() }
-        for number in 0..<40 { put(store, "http://a/\(number)", "Surrogate-Key: n\(number % 2)\r\n") }
+        for number in 0..<40 {
+            put(store, "http://a/\(number)", "Surrogate-Key: n\(number % 2)\r\n")
+        }
         store.flushNow()
         let receipt = try purge(store, .tag(Array("n1".utf8)))
         for number in 0..<40 { #expect(has(store, "http://a/\(number)") == (number % 2 == 0)) }
@@ -236,6 +238,28 @@ struct PurgeTests {
         #expect(found(store, "http://a/x/1").first?.metadata.isFresh(at: Self.now) == true)
     }
 
+    @Test(arguments: [0, 1 << 20])
+    func `further fields may have tags, also of what was stored before they were named`(
+        memoryBytes: Int
+    ) throws {
+        let store = open { $0.memoryBytes = memoryBytes }
+        defer { store.close() }
+        put(store, "http://a/", "X-Tags: one, two three\r\n")
+        put(store, "http://b/", "Cache-Tag: three four\r\n")
+        store.flushNow()
+        let before = try purge(store, .tag(Array("three".utf8)))
+        let isDone = eventually { store.purgeProgress(before.id)?.isComplete == true }
+        #expect(isDone)
+        #expect(has(store, "http://a/") && has(store, "http://b/"))
+        store.addTagFields(["X-Tags", "Cache-Tag"])
+        let receipt = try purge(store, .tag(Array("three".utf8)))
+        #expect(!has(store, "http://a/") && has(store, "http://b/"))
+        let isComplete = eventually { store.purgeProgress(receipt.id)?.isComplete == true }
+        #expect(isComplete)
+        #expect(!has(store, "http://a/"))
+        #expect(store.statistics().diskEntries == 1)
+    }
+
     @Test func `a key has its QUERYs and variants`() throws {
         let store = open()
         defer { store.close() }
@@ -273,7 +297,8 @@ struct PurgeTests {
         #expect(throws: PurgeError.closed) { try purge(store, .everything) }
     }
 
-    @Test func `is not acknowledged if it cannot be written down, and holds in the process`() throws {
+    @Test func `is not acknowledged if it cannot be written down, and holds in the process`() throws
+    {
         let store = open()
         defer { store.close() }
         put(store, "http://a/", "Cache-Tag: red\r\n")

@@ -23,6 +23,7 @@ struct StoreBenchTests {
         #expect(outcome.status == 0, "\(outcome.errors)")
         #expect(outcome.output.contains("ready after kill -9"))
         #expect(outcome.output.contains("for each of 5,000 entries"))
+        #expect(outcome.output.components(separatedBy: "among 5,000: acknowledged").count == 5)
         #expect(outcome.output.components(separatedBy: "bytes of the file for each").count == 4)
     }
 }

@@ -51,12 +51,12 @@ extension CacheStore {
     @discardableResult
     package func put(
         _ text: String, _ body: [UInt8], vary: VaryKey = .none, tag: String = "1",
-        announced: Bool = true, piece: Int = .max, policy: UInt64 = 0
+        announced: Bool = true, piece: Int = .max, policy: UInt64 = 0, lines: String = ""
     ) -> StoreOutcome {
         do {
             let ticket = try begin(
                 text, vary: vary, tag: tag, length: announced ? UInt64(body.count) : nil,
-                policy: policy)
+                policy: policy, lines: lines)
             var offset = 0
             while offset < body.count {
                 let count = min(piece, body.count - offset)
@@ -74,9 +74,9 @@ extension CacheStore {
 
     package func begin(
         _ text: String, vary: VaryKey = .none, tag: String = "1", length: UInt64?,
-        policy: UInt64 = 0, flight: StoreFlight? = nil
+        policy: UInt64 = 0, flight: StoreFlight? = nil, lines: String = ""
     ) throws(StoreRefusalReason) -> StoreTicket {
-        let head = head(tag)
+        let head = head(tag, extra: lines)
         var made: Result<StoreTicket, StoreRefusalReason> = .failure(.memory)
         key(text) { key in
             head.withUnsafeBytes { bytes in

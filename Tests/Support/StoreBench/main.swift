@@ -8,6 +8,8 @@ import Clocks
 //     StoreBench fill FOLDER COUNT BYTES    stores COUNT responses with bodies of BYTES bytes, and
 //                                           then waits to be killed
 //     StoreBench open FOLDER COUNT BYTES    opens what was filled, and reads some of it
+//     StoreBench purge FOLDER COUNT BYTES   stores COUNT responses with tags, purges some of them
+//                                           by tag, prefix and host, and looks others up meanwhile
 
 /// Kibibytes of memory that the process occupies.
 func resident() -> Int {
@@ -37,11 +39,11 @@ func key(_ number: Int) -> String { "http://bench.example/object/\(number)" }
 let began = Clock.monotonicNanoseconds()
 let arguments = CommandLine.arguments
 guard arguments.count == 5, let count = Int(arguments[3]), let bytes = Int(arguments[4]) else {
-    fatalError("StoreBench fill|open FOLDER COUNT BYTES")
+    fatalError("StoreBench fill|open|purge FOLDER COUNT BYTES")
 }
 var options = CacheStoreOptions()
 options.folder = arguments[2]
-options.memoryBytes = 1 << 20
+options.memoryBytes = arguments[1] == "purge" ? 256 << 20 : 1 << 20
 options.diskBytes = 1 << 40
 options.diskEntries = 50_000_000
 let empty = resident()
@@ -96,5 +98,6 @@ case "open":
         "residentKiB": "\(after - empty)", "loads": "\(loads)",
         "loadSeconds": "\(seconds(since: start))",
     ])
-default: fatalError("fill or open")
+case "purge": purge(store, count, bytes)
+default: fatalError("fill, open or purge")
 }

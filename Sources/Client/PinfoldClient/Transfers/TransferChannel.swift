@@ -32,6 +32,9 @@ final class TransferChannel: Sendable {
         var times: TransferTimes?
         /// Whether nothing is delivered.
         var isSuspended = false
+        /// Whether it was cancelled, even if it had ended by then. It is not suspended any more:
+        /// nobody resumes a cancelled task, whose reader has yet to learn that it is over.
+        var isCancelled = false
         var waiter: Waiter?
         /// Whether the loop was asked to pause, and waits for a message that there is space.
         var isPaused = false
@@ -300,6 +303,7 @@ final class TransferChannel: Sendable {
     func suspend() {
         state.withLock { state in
             // There is nothing to hold back: the reader has to learn of the end.
+            if state.isCancelled { return }
             if case .failure(let error) = state.end, error.endsAtOnce { return }
             state.isSuspended = true
         }
@@ -328,7 +332,7 @@ final class TransferChannel: Sendable {
     func end(with error: @autoclosure () -> ClientError) -> Waiter? {
         let (waiter, isOver) = state.withLock { state in
             let isOver = state.end != nil
-            state.isSuspended = false
+            (state.isCancelled, state.isSuspended) = (true, false)
             if state.isWholeOrOpen {
                 state.end = .failure(error())
                 state.parts = []

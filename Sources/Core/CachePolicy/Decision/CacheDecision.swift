@@ -119,6 +119,8 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
     case damaged
     /// Parts of the representation are stored, but not all that the request asks for.
     case partial
+    /// The stored content is in a coding that the client does not accept, and cannot be decoded.
+    case coding
 
     /// The word in the log, in the metric's label and in Cache-Status' `detail`.
     public var token: StaticString {
@@ -143,6 +145,7 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
         case .clock: "clock"
         case .damaged: "damaged"
         case .partial: "partial"
+        case .coding: "coding"
         }
     }
 
@@ -157,7 +160,7 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
             .requestPrecondition, .authorization:
             "request"
         case .stale, .responseNoCache, .clock: "stale"
-        case .policy, .damaged: "miss"
+        case .policy, .damaged, .coding: "miss"
         case .partial: "partial"
         }
     }

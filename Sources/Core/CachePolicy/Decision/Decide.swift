@@ -76,7 +76,7 @@ extension CacheDecision {
         case .method, .bypass, .bypassField, .requestContent, .keyTooLong, .upgrade,
             .requestNoCache,
             .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
-            .authorization, .responseNoCache, .clock, .damaged, .partial:
+            .authorization, .responseNoCache, .clock, .damaged, .partial, .coding:
             return false
         }
         guard case .get = method else { return false }

@@ -75,6 +75,67 @@ extension VaryKey {
         return false
     }
 
+    /// Whether what it selects is the same for everyone: it nominates only fields that say how
+    /// content is wanted, or of which site, and none that might tell who asks.
+    public var isForEveryone: Bool {
+        var position = 0
+        let names = names
+        while position < names.count {
+            let end = position + 1 + Int(names[position])
+            guard Self.impersonal.contains(names[(position + 1)..<end])
+                || Self.isMeanings(names.span.extracting((position + 1)..<end))
+            else { return false }
+            position = end
+        }
+        return true
+    }
+
+    private static let impersonal = Set(
+        [
+            "accept", "accept-encoding", "accept-language", "user-agent", "host", "origin",
+            "x-forwarded-host", "x-forwarded-proto",
+        ].map { ArraySlice($0.utf8) })
+
+    /// The key without a nominated field, in lower case: what matches it matches this key but for
+    /// the value of that field. `nil` if the field is not nominated.
+    public func ignoring(_ field: StaticString) -> VaryKey? {
+        guard let place = place(of: field) else { return nil }
+        guard bytes.count > 1 + place.count else { return VaryKey.none }
+        return VaryKey(unchecked: Array(bytes[..<place.lowerBound] + bytes[place.upperBound...]))
+    }
+
+    /// Where a nominated field is: its name, presence and value; `nil` if it is not nominated.
+    private func place(of field: StaticString) -> Range<Int>? {
+        var position = 1
+        while position < bytes.count {
+            let nameEnd = position + 1 + Int(bytes[position])
+            var end = nameEnd + 1
+            if bytes[nameEnd] == 1 { end += 2 + (Int(bytes[end]) << 8 | Int(bytes[end + 1])) }
+            if bytes.span.extracting(position + 1..<nameEnd).equals(field) {
+                return position..<end
+            }
+            position = end
+        }
+        return nil
+    }
+
+    /// The key that a request would have if it differed in Accept-Encoding alone; `nil` if the field
+    /// is not nominated.
+    /// - Parameter index: of the value in ``commonCodings``.
+    public func ofOtherCoding(_ index: Int) -> VaryKey? {
+        guard let place = place(of: "accept-encoding") else { return nil }
+        let start = place.lowerBound + 1 + Int(bytes[place.lowerBound])
+        let value = Self.commonCodings[index]
+        let member = [1, UInt8(value.count >> 8), UInt8(value.count & 0xFF)] + value
+        return VaryKey(unchecked: bytes[..<start] + member + bytes[place.upperBound...])
+    }
+
+    /// Values of Accept-Encoding that clients commonly send, in their canonical order.
+    public static let commonCodings = [
+        "gzip", "gzip,deflate", "gzip,deflate,br", "gzip,deflate,br,zstd", "gzip,br", "br",
+        "deflate", "*",
+    ].map { Array($0.utf8) }
+
     /// Appends the presence, length and value of a request field to a key that ends with its name.
     /// - Parameter meanings: the fields that are compared by their meaning.
     static func append(

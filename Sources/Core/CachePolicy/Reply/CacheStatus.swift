@@ -111,7 +111,7 @@ extension ForwardReason {
         case .uriMiss, .varyMiss, .method, .bypass, .stale, .partial: false
         case .policy, .bypassField, .requestContent, .keyTooLong, .upgrade, .requestNoCache,
             .requestNoStore, .requestMaxAge, .requestMinFresh, .requestPrecondition,
-            .authorization, .responseNoCache, .clock, .damaged:
+            .authorization, .responseNoCache, .clock, .damaged, .coding:
             true
         }
     }

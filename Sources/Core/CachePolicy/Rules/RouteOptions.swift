@@ -18,6 +18,8 @@ public struct RouteOptions: Sendable, Equatable {
     /// that varies by one of them cannot be matched against what the client sent, and is not
     /// stored.
     public var gatewayFields: [[UInt8]] = []
+    /// The media types whose content is compressed for clients that accept that; `nil` for none.
+    public var compressedTypes: CompressedTypes?
     /// Whether any stored response is used, however old, because the server is not asked.
     public var isOffline = false
 

@@ -154,11 +154,14 @@ extension StoredMetadata {
         guard !lines.isDamaged, lines.trailers == nil || StoredLines.end(of: head) != nil else {
             return nil
         }
+        let given = facts.directives
         if let route = options.box?.options {
             facts.target(TargetedDirectives.first(of: route.targetedFields, inStoredHead: head))
         }
         facts.settle(options)
         var marks = Self.withheld(in: head, by: facts.directives)
+        marks.formUnion(
+            StoredFlags(codingsOf: head, facts, given: given, options: options))
         if lines.trailers != nil { marks.insert(.hasTrailers) }
         if StoredHead.isOfParts(head) { marks.insert(.parts) }
         self.init(

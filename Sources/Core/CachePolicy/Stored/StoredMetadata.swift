@@ -73,6 +73,20 @@ public struct StoredFlags: OptionSet, Sendable {
     /// The head is that of a whole representation of which parts are stored, as entries of their
     /// own.
     @inlinable public static var parts: StoredFlags { StoredFlags(rawValue: 1 << 11) }
+
+    /// The content is encoded, for clients whatever they accept: it may have to be decoded for some
+    /// (`StoredCoding`).
+    @inlinable public static var encoded: StoredFlags { StoredFlags(rawValue: 1 << 14) }
+    /// The content is not encoded, and is compressed for clients that accept that.
+    @inlinable public static var compressible: StoredFlags { StoredFlags(rawValue: 1 << 15) }
+    /// A hit may be more than the stored head and content.
+    @inlinable public static var hasOtherForms: StoredFlags {
+        StoredFlags(rawValue: 1 << 11 | 1 << 14 | 1 << 15)
+    }
+    /// The client's Accept-Encoding decides about the form in which the content is sent.
+    @inlinable public static var dependsOnCoding: StoredFlags {
+        StoredFlags(rawValue: 1 << 14 | 1 << 15)
+    }
 }
 
 /// Where a freshness lifetime comes from (RFC 9111 §4.2.1); the first that applies.

@@ -20,6 +20,8 @@ package final class PathIndex: Sendable {
         let mask: UInt64
         let list: Int
         let kind: Kind
+        /// The last byte of all paths that it matches; 0 if they have several.
+        let last: UInt8
         /// The literal bytes before the first `*`; for ``Kind/below``, without the last slash.
         let literal: [UInt8]
         let pattern: PathPattern
@@ -60,8 +62,10 @@ package final class PathIndex: Sendable {
             word |= UInt64(byte) << UInt64(place * 8)
             mask |= 0xFF << UInt64(place * 8)
         }
+        let last = kind == .pattern && bytes.last != UInt8(ascii: "*") ? bytes.last : nil
         return Probe(
-            word: word, mask: mask, list: list, kind: kind, literal: literal, pattern: pattern)
+            word: word, mask: mask, list: list, kind: kind, last: last ?? 0, literal: literal,
+            pattern: pattern)
     }
 
     /// The first list for a path.
@@ -77,10 +81,13 @@ package final class PathIndex: Sendable {
 
     @inline(__always)
     private func first(_ path: UnsafeRawBufferPointer, _ word: UInt64) -> Int? {
-        probes.withUnsafeBufferPointer { probes in
+        // It begins with a slash.
+        let last = path[path.count &- 1]
+        return probes.withUnsafeBufferPointer { probes in
             var index = 0
             while index < probes.count {
                 if word & probes[index].mask == probes[index].word,
+                    probes[index].last == last || probes[index].last == 0,
                     Self.matches(probes[index], path)
                 {
                     return probes[index].list

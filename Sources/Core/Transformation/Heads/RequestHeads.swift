@@ -42,6 +42,17 @@ package enum RequestHeads {
         return head(of: request, in: bytes, target: target, lines: lines)
     }
 
+    /// The head of a request with other entity tags in If-Match; `nil` if none of them changes.
+    /// - Parameter map: returns the tag that takes the place of one.
+    package static func head(
+        of request: borrowing RequestHead, in bytes: Span<UInt8>, ifMatch map: ([UInt8]) -> [UInt8]
+    ) -> [UInt8]? {
+        var lines = HeadLines(request.fields)
+        UpstreamRequestChange.mapTags(.ifMatch, of: &lines, in: bytes, map)
+        guard lines.isChanged else { return nil }
+        return head(of: request, in: bytes, target: nil, lines: lines)
+    }
+
     private static func target(
         of request: borrowing RequestHead, in bytes: Span<UInt8>, adding query: String?,
         removingQuery: Bool

@@ -144,7 +144,7 @@ package struct UpstreamRequestChange: Sendable, Equatable {
 
     /// Maps the members of all lines of a field, except `*`, and removes those that become `nil`. A
     /// line of If-None-Match that becomes empty is removed.
-    private static func mapTags(
+    static func mapTags(
         _ name: HeadName, of fields: inout HeadLines, in lines: Span<UInt8>,
         _ map: ([UInt8]) -> [UInt8]?
     ) {

@@ -41,6 +41,9 @@ package enum EngineMessage: Sendable {
     /// The result of checking or translating a message's content, for the exchange or filter of the
     /// token.
     case transformed(Token, TransformationOutcome)
+    /// The form in which the exchange of the token sends a stored response; `nil` if it cannot be
+    /// had.
+    case formMade(Token, HeapBody?)
     /// A permit of a limit for which this environment was queued.
     case permitGranted(SharedLimit)
     /// Another environment waits for a connection: close an idle one.

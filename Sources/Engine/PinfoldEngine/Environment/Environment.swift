@@ -95,6 +95,7 @@ package final class Environment {
         exchangePrefix = (UInt64.random(in: 0..<(1 << 20)) << 4 | UInt64(index & 15)) << 40
         self.upstreams = upstreams ?? NoUpstreams()
         if upstreams == nil { self.upstreams = UpstreamPool(environment: self) }
+        shared.useTagFields(of: policy)
     }
 
     deinit { keyMemory.deallocate() }
@@ -155,6 +156,8 @@ package final class Environment {
         case .reviewed(let token, let answer):
             (loop.handler(for: token) as? any PooledConnection)?.reviewed(answer)
         case .transformed(let token, let outcome): deliver(outcome, to: token)
+        case .formMade(let token, let body):
+            (loop.handler(for: token) as? Exchange)?.formMade(body)
         case .permitGranted(let limit): pool?.permitGranted(limit)
         case .connectionWanted(let request): pool?.connectionWanted(request)
         case .connectionAnswered(let request): pool?.connectionAnswered(request)
@@ -275,6 +278,7 @@ package final class Environment {
         let hasSameRules = policy.rulesGeneration == self.policy.rulesGeneration
         let knowsTheSame = policy.credentialsGeneration == self.policy.credentialsGeneration
         self.policy = policy
+        shared.useTagFields(of: policy)
         debugs = shared.logger.logLevel <= .debug
         traces = shared.logger.logLevel <= .trace
         if goesOn {

@@ -15,19 +15,29 @@ extension Exchange {
         lookUp(at: origin)
     }
 
-    /// Answers with a response in memory, if it tells by itself which rules it was stored under:
-    /// then they are those of the path, and it need not be compared with any pattern.
+    /// Goes on with a response in memory that tells by itself which rules it was stored under: then
+    /// they are those of the path, and it need not be compared with any pattern.
+    ///
+    /// The key of a key is that key. So what is stored under a URI as it is sent is stored under
+    /// the key that the rules make of it.
     private func foundByRules(at base: Origin) -> Bool {
         guard
             let view = base.keyStart.keyByRules(
                 path: requestHead.octets.extracting(request.path.indices),
                 into: environment.keyMemory),
             case .one(let response)? = store?.lookup(view),
-            let origin = origins.ruled(base, bearing: response.policy), !origin.hasConditions,
-            !bypassesCache(origin), answers(response, origin)
+            let origin = origins.ruled(base, bearing: response.policy)
         else { return false }
         go(byRulesOf: origin)
-        found(response, view, origin)
+        if bypassesByRules(origin) {
+            missed(.bypass)
+        } else if bypassesCache(origin) {
+            missed(.bypassField)
+        } else if answers(response, origin) {
+            found(response, view, origin)
+        } else {
+            lookUpOnDisk(view, beside: [response])
+        }
         return true
     }
 

@@ -13,6 +13,7 @@ extension Exchange {
             if case .query = request.method { return gatherForKey(at: origin) }
             if !request.isSafe {
                 if case .other = request.method, answersPurge(at: origin) { return }
+                if request.fields.contains(.ifMatch) { restoreEntityTags(for: origin) }
                 makeKey(origin)
             }
             return missed(reason)
@@ -54,12 +55,15 @@ extension Exchange {
         }
         if case .candidates(let variants) = onDisk, register() {
             load(view, variants, from: store)
-        } else if responses.isEmpty {
-            missed(onDisk == .others ? .varyMiss : .uriMiss)
         } else if let origin, let response = reread(responses, at: origin) {
             found(response, view, origin)
-        } else {
+        } else if !responses.isEmpty {
+            guard !answersDecoded(from: responses, counting: .cacheMemoryHits) else { return }
             missed(reason(of: responses))
+        } else if onDisk == .others, let variants = variantsInOtherCodings(view), register() {
+            load(view, variants, from: store)
+        } else {
+            missed(onDisk == .others ? .varyMiss : .uriMiss)
         }
     }
 
@@ -96,7 +100,10 @@ extension Exchange {
         case .found(let responses):
             guard let origin,
                 let response = select(from: responses, origin) ?? reread(responses, at: origin)
-            else { return missed(reason(of: responses)) }
+            else {
+                guard !answersDecoded(from: responses, counting: .cacheDiskHits) else { return }
+                return missed(reason(of: responses))
+            }
             environment.metrics.add(.cacheDiskHits)
             caching.key?.withView { answer(from: response, $0, origin) }
         case .nothing: missed(.uriMiss)
@@ -124,6 +131,11 @@ extension Exchange {
     }
 
     // MARK: The decision
+
+    /// Whether the stored response was obtained under the policy of this request.
+    func isUsable(_ response: CachedResponse, _ origin: Origin) -> Bool {
+        response.policy == origin.fingerprint
+    }
 
     /// Whether the stored response can be used for this request at all: same policy, same variant.
     @inline(__always)
@@ -153,8 +165,8 @@ extension Exchange {
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {
         case .hit(let hit):
-            if response.metadata.flags.contains(.parts) {
-                return answerFromParts(response, hit, view, origin)
+            if !response.metadata.flags.isDisjoint(with: .hasOtherForms) {
+                return answerFromForms(response, hit, view, origin)
             }
             report.used(cache: hit.stale == nil ? .hit : .hitStale)
             if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
@@ -182,9 +194,12 @@ extension Exchange {
     /// Serves the response that it has waited for.
     func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
         report.used(cache: .collapsed)
-        let forwarded = CacheStatus.Forwarded(
-            reason: caching.forwardReason ?? .uriMiss, isCollapsed: true)
-        serve(response, hit, as: nil, cacheStatus: .forwarded(forwarded))
+        serve(response, hit, as: nil, cacheStatus: statusOfCollapsed)
+    }
+
+    /// The Cache-Status of a response that was waited for.
+    var statusOfCollapsed: CacheStatus {
+        .forwarded(.init(reason: caching.forwardReason ?? .uriMiss, isCollapsed: true))
     }
 
     /// No stored response can be used.
@@ -195,7 +210,7 @@ extension Exchange {
         case .gatewayTimeout: reply(with: .gateway(.onlyIfCached), closing: false)
         case .hit, .validate, .forward:
             switch reason {
-            case .uriMiss, .varyMiss, .policy: report.used(cache: .miss)
+            case .uriMiss, .varyMiss, .policy, .coding: report.used(cache: .miss)
             default: report.used(cache: .bypass)
             }
             forwardOrWait()

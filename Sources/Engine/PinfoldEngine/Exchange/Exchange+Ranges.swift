@@ -6,15 +6,19 @@ import HTTPCore
 // Several ranges of a stored response, as a multipart/byteranges (RFC 9110 §14.6).
 extension Exchange {
     /// Sends the head, and the first range.
+    /// - Parameter head: in place of the stored one.
     @inline(never)
-    func serveRanges(of stored: CachedResponse, _ hit: CacheHit, _ cacheStatus: CacheStatus?) {
+    func serveRanges(
+        of stored: CachedResponse, _ hit: CacheHit, _ cacheStatus: CacheStatus?,
+        head: UnsafeRawBufferPointer? = nil
+    ) {
         guard case .several(_, let boundary) = hit.form, let ranges = ranges(of: stored, boundary),
             register()
         else { return fail(.gateway(.descriptorsExhausted)) }
         guard goesOn(after: .decided(.serve)), let client else { return }
         sendHead(
-            hit, stored.metadata, stored.head, hit.content(of: stored.contentCount), cacheStatus,
-            to: client)
+            hit, stored.metadata, head ?? stored.head, hit.content(of: stored.contentCount),
+            cacheStatus, to: client)
         serving.send(RangesToSend(ranges, of: stored))
         sendNextRange()
     }

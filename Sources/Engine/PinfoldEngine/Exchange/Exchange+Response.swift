@@ -75,7 +75,10 @@ extension Exchange {
             request.method == .post ? beginStoreOfPost(bytes) : beginStore(bytes)
         debugStore(isStored)
         if !isStored { endFlight(unstoredBecause: storing.refusal) }
-        if isStored, collapsing.followers != nil { shareWithFollowers() }
+        if isStored {
+            if collapsing.followers != nil { shareWithFollowers() }
+            if storing.dependsOnCoding { return passVaryingHead(bytes) }
+        }
         guard let client else {
             // In the background, a response that is not stored is useful only if its complete
             // arrival shows that the stored response is outdated.
@@ -86,6 +89,14 @@ extension Exchange {
         sendHead(bytes, isStored: isStored, to: client)
     }
 
+    /// Forwards the head of a response that is stored, and will be sent to others in other codings.
+    @inline(never)
+    private func passVaryingHead(_ bytes: Span<UInt8>) {
+        guard let client else { return }
+        invalidate(bytes)
+        sendHead(bytes, isStored: true, variesByCoding: true, to: client)
+    }
+
     @inline(never)
     private func send(_ sent: SentHead, isStored: Bool, to client: any DownstreamStream) {
         response = sent.response
@@ -94,7 +105,8 @@ extension Exchange {
 
     @inline(__always)
     private func sendHead(
-        _ bytes: Span<UInt8>, isStored: Bool, to client: any DownstreamStream
+        _ bytes: Span<UInt8>, isStored: Bool, variesByCoding: Bool = false,
+        to client: any DownstreamStream
     ) {
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
@@ -106,6 +118,7 @@ extension Exchange {
         if response.status == 407 { appendProxyChallenges(bytes, to: &head.fields) }
         if response.status == 426 { appendRequiredProtocols(bytes, to: &head.fields) }
         if balanced != nil { appendServerCookie(to: &head.fields) }
+        if variesByCoding { head.fields.append("Vary: Accept-Encoding\r\n") }
         appendCacheStatus(isStored: isStored, to: &head.fields)
         head.fields.appendVia(received: response.version)
         let framing = clientFraming(bytes, &head.fields)

@@ -34,6 +34,18 @@ extension Exchange {
         }
     }
 
+    /// Has the origin evaluate a condition about a form of what is stored (`Exchange+Forms`), whose
+    /// tag it does not know, as one about what it was made of.
+    @inline(never)
+    func restoreEntityTags(for origin: Origin) {
+        guard origin.passesUnchanged else { return }
+        let head = withRequestHead {
+            RequestHeads.head(of: request, in: $0, ifMatch: { EntityTagMapping.stored($0) ?? $0 })
+        }
+        // A head that is no request any more was none before, and is left to the origin.
+        if let head { try? adopt(head, for: origin) }
+    }
+
     private func rewritten(or environment: Environment) -> RewrittenRequest {
         if let rewritten = upload.rewritten { return rewritten }
         let made = RewrittenRequest(environment.shared.transformationWork)

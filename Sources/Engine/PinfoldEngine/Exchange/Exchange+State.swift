@@ -177,6 +177,7 @@ extension Exchange {
         abandonStore()
         if serving.reader != nil { serving.endReading() }
         if serving.translation != nil { serving.endTranslation() }
+        if serving.form != nil { _ = serving.takeForm() }
         // The client has then seen nothing of a response.
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
         handle(

@@ -27,6 +27,11 @@ extension Exchange {
         {
             return
         }
+        if !(fresh?.metadata ?? stored.metadata).flags.isDisjoint(with: .dependsOnCoding),
+            servesInForm(stored, hit, as: fresh, cacheStatus)
+        {
+            return
+        }
         serveAsStored(stored, hit, as: fresh, cacheStatus: cacheStatus)
     }
 
@@ -96,7 +101,7 @@ extension Exchange {
 
     /// The client to send a stored response to; `nil` if there is none, or it cannot be sent.
     @inline(__always)
-    private func beginServing(
+    func beginServing(
         _ stored: CachedResponse, _ content: Range<UInt64>
     ) -> (any DownstreamStream)? {
         let isStreamed = stored.isReadInParts && !content.isEmpty
@@ -187,7 +192,7 @@ extension Exchange {
     }
 
     @inline(__always)
-    private func send(
+    func send(
         _ content: Range<UInt64>, of stored: CachedResponse, to client: any DownstreamStream
     ) {
         if !content.isEmpty {
@@ -225,6 +230,7 @@ extension Exchange {
     /// Handles a part of a stored body. Returns true if the next may be read.
     func takeStored(_ part: UnsafeRawBufferPointer, owner: AnyObject) -> Bool {
         if let translation = serving.translation { return gather(part, for: translation) }
+        if let form = serving.form { return gather(part, for: form) }
         guard let client else { return false }
         client.send(part, owner: owner)
         return client.flush()
@@ -236,6 +242,7 @@ extension Exchange {
         if case .responding = state.step { return }
         if serving.ranges != nil { return sendNextRange() }
         if let translation = serving.translation { return work(on: translation) }
+        if let form = serving.form { return work(on: form) }
         guard goesOn(after: .decided(.respond)), let client else { return }
         endStored(client)
     }
@@ -263,7 +270,7 @@ extension Exchange {
     /// More of a body that is read while it arrives is there.
     func bodyProgressed() {
         switch state.step {
-        case .serving: serving.reader?.progressed()
+        case .loading, .serving: serving.reader?.progressed()
         case .responding:
             serving.reader?.progressed()
             // Those who read the part have caught up with it.

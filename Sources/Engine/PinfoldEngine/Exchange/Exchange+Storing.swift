@@ -74,6 +74,7 @@ extension Exchange {
             notStored(because: .duplicate)
             return false
         case .store(let storable):
+            origin.describeTrust(in: store)
             if let part = storable.part {
                 return beginParts(part, storable, bytes, key, origin, in: store)
             }
@@ -226,7 +227,8 @@ extension Exchange {
         switch begun {
         case .success(let ticket):
             ticket.limit = cacheOptions.maximumObjectBytes
-            storing.open(ticket)
+            let others = metadata.flags.intersection(.dependsOnCoding)
+            storing.open(ticket, dependsOnCoding: !others.isEmpty && sendsOtherForms)
             return true
         case .failure(let refusal):
             notStored(because: NotStoredReason(refusal))

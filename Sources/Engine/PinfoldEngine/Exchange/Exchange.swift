@@ -18,6 +18,7 @@ import PinfoldMetrics
 /// response), `Exchange+Storing` (storing it while it streams), `Exchange+Validation` (what it
 /// means for a stored response), `Exchange+Stored` (responses from the cache),
 /// `Exchange+Translating` (stored responses that are translated before they are sent),
+/// `Exchange+Forms` (those that are decoded or compressed),
 /// `Exchange+Reply` (the gateway's own replies), `Exchange+Finish` (metrics and log). An exchange
 /// without a client revalidates a stored response in the background (`Exchange+Background`).
 ///

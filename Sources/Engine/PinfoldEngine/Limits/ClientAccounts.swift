@@ -13,6 +13,8 @@ package final class ClientAccount: Sendable {
     fileprivate let key: ClientAccounts.Key
     /// Exchanges that are being sent to an origin, and tunnels.
     package let exchanges = Atomic<Int>(0)
+    /// Renditions of stored responses that are being made for it.
+    private let renditions = Atomic<Int>(0)
     /// Bytes used by its unfinished heads and handshakes.
     package let unfinishedBytes = Atomic<Int>(0)
     /// Connections; changed only under the lock of the table's shard.
@@ -33,6 +35,18 @@ package final class ClientAccount: Sendable {
     }
 
     package func endExchange() { exchanges.subtract(1, ordering: .relaxed) }
+
+    /// The most renditions that are made for one client at a time, however many it asks for.
+    private static let renditionLimit = 4
+
+    /// Counts one more rendition that is made for it; returns false if there are too many.
+    func beginRendition() -> Bool {
+        if renditions.add(1, ordering: .relaxed).newValue <= Self.renditionLimit { return true }
+        endRendition()
+        return false
+    }
+
+    func endRendition() { renditions.subtract(1, ordering: .relaxed) }
 
     /// Whether to log a refusal: at most one per client in `milliseconds`.
     package func mayLog(now: Int64, every milliseconds: Int64) -> Bool {

@@ -166,6 +166,12 @@ extension ForwardReason {
             ("the stored response cannot be read", "Check the operational log and the disk.")
         case .partial:
             ("parts of the response are stored, but not all that the request asks for", "")
+        case .coding:
+            (
+                "the stored response is compressed in a way that the client does not accept, and "
+                    + "could not be decompressed, or would be too large",
+                "Have the server send content as clients accept it, and `Vary: Accept-Encoding`."
+            )
         }
     }
 }

@@ -90,6 +90,7 @@ extension RouteOptions {
         staleIfErrorSeconds = rules.staleIfErrorSeconds ?? 0
         ignoredFields = (rules.key.ignoredFields ?? []).map { Array($0.utf8) }
         meanings = FieldMeanings(fields: rules.key.normalizedFields ?? [])
+        compressedTypes = CompressedTypes((rules.compress ?? []).map(\.description))
         isOffline = rules.isOffline ?? false
     }
 }
@@ -103,6 +104,7 @@ extension PolicyOptions {
         case .explicit: setCookie = .whenShared
         case .never: setCookie = .never
         case .strip: setCookie = .stripped
+        case .always: setCookie = .always
         case nil: break
         }
     }

@@ -89,6 +89,10 @@ package final class Origin {
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
+    /// Whether the store has been told what its fingerprint means.
+    var trustIsDescribed = false
+    /// The most bytes of stored content that are decoded, or compressed, for a client.
+    private(set) var formBytes = 0
     /// Whether these rules leave requests and the server's responses as they are.
     private(set) var passesUnchanged = true
     /// The rules that its requests may match; `nil` if all of them are served.
@@ -358,6 +362,7 @@ package final class Origin {
     /// Adopts another snapshot, in which nothing that its connections depend on has changed.
     func adopt(_ policy: PolicySnapshot) {
         self.policy = policy
+        trustIsDescribed = false
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
         usesRules = cacheRoute == nil && policy.cacheRules(entryIndex: entryIndex) != nil
         cacheStores =
@@ -369,6 +374,7 @@ package final class Origin {
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
         passesUnchanged = !(transformation?.changesMessages ?? false)
+        formBytes = (entry?.response ?? ResponseRules()).maximumBytes
         rules = policy.rules(host: key.host, port: key.requestedPort)
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.

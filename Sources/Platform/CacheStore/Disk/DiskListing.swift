@@ -70,9 +70,8 @@ extension DiskIndex {
         }
     }
 
-    /// Whether a response has a row that can be read.
-    func hasRow(_ response: CachedResponse) -> Bool {
-        let token = response.token
+    /// Whether an entry has a row that can be read.
+    func hasRow(_ token: IndexToken) -> Bool {
         guard token != .none else { return false }
         return state.withLock { state in
             state.isReadable && state.table.isLive(token)

@@ -205,7 +205,7 @@ struct DiskReader<Source: RowSource> {
         for candidate in candidates {
             if case .beingWritten = candidate.place { isBeingWritten = true }
             guard let response = response(candidate, load),
-                let allowed = allowed(response, candidate.token, born),
+                let allowed = allowed(response, candidate, born),
                 let current = promote(allowed, load)
             else { continue }
             found.append(current)
@@ -217,12 +217,13 @@ struct DiskReader<Source: RowSource> {
 
     /// What the bans leave of a loaded response; `nil` if it was purged.
     private func allowed(
-        _ response: CachedResponse, _ token: IndexToken, _ born: UInt64
+        _ response: CachedResponse, _ candidate: IndexCandidate, _ born: UInt64
     ) -> CachedResponse? {
+        let token = candidate.token
+        // One that waits for the writer is known to others.
+        if case .committed = candidate.place { response.born = born }
         switch tier.bans.verdict(key: response.key, head: response.head, .row(token.id)) {
         case .none:
-            // One that waits for the writer is known to others.
-            if response.born == .max { response.born = born }
             guard response.staleSince == 0, tier.index.isStale(token) else { return response }
             return stale(response, since: staleSince(token), born)
         case .gone: return nil

@@ -42,9 +42,8 @@ final class DiskTier: Sendable {
     static let purging: UInt8 = 2
     let bans: BansInForce
     let trust: TrustNames
-    /// The bans that are in force for what is on disk; `nil` while the database is not open for
-    /// writing.
-    let purges = Locked<PurgeJournal?>(nil)
+    /// Where the bans are written down that are in force for what is on disk.
+    let purges = Locked(PurgeFile())
     /// Locked before the locks of keys.
     let sharing = Locked(DiskSharing())
     /// After this moment (monotonic nanoseconds) no more responses are written.

@@ -301,8 +301,7 @@ final class DiskWriter {
     /// Closes every connection and forgets what is on disk and on its way there.
     func leave(_ reason: DiskOffReason) {
         tier.index.turnOff(reason)
-        tier.purges.withLock { $0 = nil }
-        sweep = nil
+        closePurges()
         let dropped = tier.queue.reset()
         if dropped.contains(where: \.removesRows) { hasLostRemovals = true }
         rows.discard(dropped)

@@ -44,8 +44,10 @@ struct RowCandidates: Sendable {
     private var hosts: Set<Int64> = []
     private var tags: Set<UInt32> = []
 
-    /// - Parameter seed: that of the database.
-    init(_ patterns: [BanPattern], seed: UInt64) {
+    /// - Parameters:
+    ///   - seed: that of the database.
+    ///   - hasFurtherTags: whether fields have tags that rows may lack the hashes of.
+    init(_ patterns: [BanPattern], seed: UInt64, hasFurtherTags: Bool = false) {
         for pattern in patterns {
             switch pattern {
             case .everything: isAny = true
@@ -65,6 +67,7 @@ struct RowCandidates: Sendable {
                 }
                 // Where the path has not begun, there are further hosts that begin with it.
                 if let hash { hosts.insert(hash) } else { isAny = true }
+            case .tag where hasFurtherTags: isAny = true
             case .tag(let tag, _):
                 let hash = tag.withUnsafeBytes { RowFacts.hash($0, seed) }
                 tags.insert(UInt32(truncatingIfNeeded: hash))

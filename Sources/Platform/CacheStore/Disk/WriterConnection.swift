@@ -61,7 +61,8 @@ final class WriterConnection: WritableRows {
             LIMIT \(Self.garbageChunks))
             """)
         deleteAllEntries = try database.prepare("DELETE FROM entry")
-        setAccessed = try database.prepare("UPDATE entry SET accessed=max(accessed,?), hits=hits+? WHERE id=?")
+        setAccessed = try database.prepare(
+            "UPDATE entry SET accessed=max(accessed,?), hits=hits+? WHERE id=?")
         setStale = try database.prepare("UPDATE entry SET stale=? WHERE id=?")
         selectFacts = try database.prepare(
             "SELECT id, host, tags FROM entry WHERE id>? AND id<=? ORDER BY id LIMIT ?")

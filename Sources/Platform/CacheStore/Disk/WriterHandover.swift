@@ -69,6 +69,7 @@ extension DiskWriter {
         rows.forget()
         watch.forget()
         borrowed = []
+        closePurges()
         lock.endWriting()
         let milliseconds = Int((Clock.monotonicNanoseconds() - start) / 1_000_000)
         tier.onEvent(.handedOver(reading: reading.count, milliseconds: milliseconds))
@@ -356,8 +357,8 @@ extension DiskTier {
     private func carryOut(_ banned: [Ban], _ memory: MemoryTier?) {
         for ban in banned {
             let serial = bans.register(
-                [(ban.pattern, ban.isSoft)], through: index.lastID, now: ban.mark.time)
-            attention.bitwiseOr(Self.purging, ordering: .sequentiallyConsistent)
+                [(ban.pattern, ban.isSoft)], through: index.lastID, now: ban.mark.time
+            ) { attention.bitwiseOr(Self.purging, ordering: .sequentiallyConsistent) }
             memory?.note(serial)
             bans.settle(serial, [ban.pattern], through: index.lastID)
             // What it may remove from the rows is for the other one to remove.

@@ -63,6 +63,7 @@ extension DiskWriter {
         if isDone {
             logBytes = 0
             tier.bans.checkpointed()
+            retireBans()
         }
         if truncating {
             if isDone { logFileBytes = 0 }

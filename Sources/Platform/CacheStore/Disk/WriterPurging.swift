@@ -1,5 +1,14 @@
+import CLinux
 import Clocks
 import Files
+
+/// The file of the journal of purges.
+struct PurgeFile: Sendable {
+    /// Whether it is this process that writes it, as it does the database.
+    var isOurs = false
+    /// `nil` if it could not be opened.
+    var journal: PurgeJournal?
+}
 
 /// A pass over the rows that bans are about, in the order of their ids.
 struct DiskSweep {
@@ -29,7 +38,9 @@ extension DiskWriter {
         if sweep == nil, let (serial, through) = tier.bans.diskTarget {
             sweep = DiskSweep(
                 serial: serial, through: through,
-                candidates: RowCandidates(tier.bans.unswept, seed: tier.index.seed))
+                candidates: RowCandidates(
+                    tier.bans.unswept, seed: tier.index.seed,
+                    hasFurtherTags: !tier.bans.tagFields.isEmpty))
         }
         guard let current = sweep else {
             retireBans()
@@ -91,10 +102,10 @@ extension DiskWriter {
     func retireBans() {
         let pending = tier.index.firstWaiting
         let finished = tier.bans.retire(before: memory?.firstSuspicion, pending: pending)
-        tier.purges.withLock { journal in
-            guard let open = journal else { return }
+        tier.purges.withLock { file in
+            guard file.isOurs, let open = file.journal else { return }
             open.retire(through: finished)
-            if open.isLong { journal = compact(open) }
+            if open.isLong { file.journal = compact(open) }
         }
     }
 
@@ -114,10 +125,16 @@ extension DiskWriter {
         sweep = nil
         sweepAt = 0
         let (bans, serial) = tier.bans.unfinished
-        // Without any there need be no file yet.
-        tier.purges.withLock { journal in
-            journal = try? PurgeJournal.create(files.purges, bans, lastSerial: serial)
+        tier.purges.withLock { file in
+            file.isOurs = true
+            file.journal = try? PurgeJournal.create(files.purges, bans, lastSerial: serial)
         }
+    }
+
+    /// From now on the journal is another process's.
+    func closePurges() {
+        tier.purges.withLock { $0 = PurgeFile() }
+        sweep = nil
     }
 }
 
@@ -125,22 +142,22 @@ extension DiskTier {
     /// Writes bans down, and waits until they are on the device.
     func writeDown(_ written: [Ban], through serial: UInt64) throws(PurgeError) {
         var failure: PurgeError?
-        purges.withLock { journal in
+        purges.withLock { file in
+            guard file.isOurs else {
+                failure = .notReady
+                return
+            }
             do throws(FileError) {
-                guard let open = journal else {
-                    let (all, last) = bans.unfinished
-                    journal = try PurgeJournal.create(files.purges, all, lastSerial: last)
-                    return
-                }
-                do throws(FileError) {
-                    try open.append(written)
-                } catch {
-                    // It may have been removed, or be damaged.
-                    let (all, last) = bans.unfinished
-                    journal = try PurgeJournal.create(files.purges, all, lastSerial: last)
-                }
+                guard let open = file.journal else { throw FileError(.open, files.purges, ENOENT) }
+                try open.append(written)
             } catch {
-                failure = .notDurable(detail: error.description)
+                // It may have been removed, or not have been there.
+                do throws(FileError) {
+                    let (all, last) = bans.unfinished
+                    file.journal = try PurgeJournal.create(files.purges, all, lastSerial: last)
+                } catch {
+                    failure = .notDurable(detail: error.description)
+                }
             }
         }
         // The rows of keys are queued for removal before this; those of patterns are looked for

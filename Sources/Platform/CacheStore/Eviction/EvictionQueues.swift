@@ -91,6 +91,13 @@ struct EvictionQueues {
         }
     }
 
+    /// The weight of a slot has become greater by `weight`.
+    mutating func hasGrown<Slots: SlotStorage>(
+        _ slot: Int32, by weight: Int64, in slots: borrowing Slots
+    ) where Slots.Slot: EvictionSlot {
+        if !slots[Int(slot)].uses.isProven { probationWeight += weight }
+    }
+
     /// Whether an entry that is at hand, but need not be kept, should be: its key was at hand
     /// before and is remembered. If not, it is remembered from now on.
     mutating func isWorthKeeping(_ hash: UInt64) -> Bool {

@@ -103,6 +103,11 @@ struct SlotTable<Slot: TableSlot>: Sendable {
         return removed
     }
 
+    /// The weight of a slot has become greater by `weight`.
+    mutating func hasGrown(_ slot: Int32, by weight: Int64) {
+        queues.hasGrown(slot, by: weight, in: slots)
+    }
+
     /// See `EvictionQueues.victim`.
     mutating func victim(of total: Int64, except isExempt: (borrowing Slot) -> Bool) -> Int32 {
         queues.victim(in: &slots, of: total, except: isExempt)

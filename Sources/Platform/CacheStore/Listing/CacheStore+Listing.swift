@@ -101,10 +101,11 @@ struct EntryLister: Sendable {
         var steps = 0
         while let from = place, page.count < limit, steps < Self.memorySteps {
             steps += 1
-            place = memory.visitEntries(from: from, atMost: limit - page.count) { response, hits in
+            place = memory.visitEntries(from: from, atMost: limit - page.count) { entry in
                 // The others have rows.
-                guard !disk.index.hasRow(response), bans.verdict(response).isNone else { return }
-                var info = StoredEntryInfo(response, hits: hits)
+                guard !disk.index.hasRow(entry.token) else { return }
+                var info = StoredEntryInfo(
+                    entry.response, hits: entry.hits, tagFields: bans.tagFields)
                 info.trust = trust[info.policy]
                 info.head = nil
                 page.append(info)
@@ -117,8 +118,9 @@ struct EntryLister: Sendable {
         var found = disk.rows(of: key).compactMap { info($0, policy) }
             .filter { $0.key == key.bytes }
         let inMemory = key.withView { memory.entries($0) }
-        for entry in inMemory where !disk.index.hasRow(entry.response) {
-            var info = StoredEntryInfo(entry.response, hits: entry.hits)
+        for entry in inMemory where !disk.index.hasRow(entry.token) {
+            var info = StoredEntryInfo(
+                entry.response, hits: entry.hits, tagFields: bans.tagFields)
             info.trust = trust[info.policy]
             found.append(info)
         }
@@ -127,7 +129,9 @@ struct EntryLister: Sendable {
 
     /// What is known of a row; `nil` if it was purged, or is damaged.
     private func info(_ row: EntryRow, _ policy: PolicyOptions) -> StoredEntryInfo? {
-        guard var info = StoredEntryInfo(row, policy: policy) else { return nil }
+        guard var info = StoredEntryInfo(row, policy: policy, tagFields: bans.tagFields) else {
+            return nil
+        }
         switch verdict(info, .row(row.id)) {
         case .none: break
         case .gone: return nil
@@ -136,7 +140,7 @@ struct EntryLister: Sendable {
         info.trust = trust[info.policy]
         info.hits += UInt64(disk.index.hits(of: row.id))
         let inMemory = CacheKey(bytes: info.key).withView { memory.entries($0) }
-        if let same = inMemory.first(where: { $0.response.token.id == row.id }) {
+        if let same = inMemory.first(where: { $0.token.id == row.id }) {
             info.isInMemory = true
             info.hits += UInt64(same.untold)
         }
@@ -152,6 +156,7 @@ struct EntryLister: Sendable {
     /// What is only in memory, and all rows, that purges would be about.
     func count(_ purges: [Purge]) -> PurgeProgress {
         var table = BanTable()
+        table.tagFields = bans.tagFields
         let mark = BanMark(serial: .max, through: .max, time: 1)
         let patterns = purges.flatMap(\.bannedPatterns)
         for pattern in patterns {
@@ -160,13 +165,14 @@ struct EntryLister: Sendable {
         var progress = PurgeProgress()
         var place: MemoryTier.Place? = MemoryTier.Place()
         while let from = place {
-            place = memory.visitEntries(from: from, atMost: .max) { response, _ in
-                let verdict = table.verdict(
-                    key: response.key, head: response.head, .born(0))
-                if !verdict.isNone, bans.verdict(response).isNone { progress.memoryEntries += 1 }
+            place = memory.visitEntries(from: from, atMost: .max) { entry in
+                let response = entry.response
+                let verdict = table.verdict(key: response.key, head: response.head, .born(0))
+                if !verdict.isNone { progress.memoryEntries += 1 }
             }
         }
-        let candidates = RowCandidates(patterns, seed: disk.index.seed)
+        let candidates = RowCandidates(
+            patterns, seed: disk.index.seed, hasFurtherTags: !table.tagFields.isEmpty)
         disk.visitRecords(where: candidates) { id, key, head in
             guard !table.verdict(key: key, head: head, .row(id)).isNone else { return }
             if case .gone = bans.verdict(key: key, head: head, .row(id)) { return }

@@ -9,7 +9,8 @@ public struct StoredEntryInfo: Sendable, Equatable {
     public var contentType: [UInt8]?
     /// Bytes of its content, as it is stored; `nil` if that is not known.
     public var bytes: UInt64?
-    /// How often it was found, since it was stored; a 304 begins anew.
+    /// How often it was found since it was stored. After a 304, what was found while it was in
+    /// memory counts on.
     public var hits: UInt64
     /// When it was received, in seconds since 1970.
     public var stored: Int64
@@ -49,10 +50,10 @@ public struct StoredEntryInfo: Sendable, Equatable {
 
 extension StoredEntryInfo {
     /// Of a response in memory.
-    init(_ response: CachedResponse, hits: UInt64) {
+    init(_ response: CachedResponse, hits: UInt64, tagFields: [[UInt8]] = []) {
         self.init(
             key: [UInt8](response.key), head: response.head, metadata: response.metadata,
-            varyNames: response.varyKey.names, policy: response.policy)
+            varyNames: response.varyKey.names, policy: response.policy, tagFields)
         self.hits = hits
         bytes = response.metadata.bodyBytes
         staleSince = response.staleSince > 0 ? response.staleSince : nil
@@ -60,7 +61,7 @@ extension StoredEntryInfo {
     }
 
     /// Of a row; `nil` if its record is damaged.
-    init?(_ row: EntryRow, policy options: PolicyOptions) {
+    init?(_ row: EntryRow, policy options: PolicyOptions, tagFields: [[UInt8]] = []) {
         let whole: StoredEntryInfo? = row.record.withUnsafeBytes { record in
             guard
                 let fields = EntryRecord(
@@ -75,7 +76,7 @@ extension StoredEntryInfo {
             guard let vary, let metadata else { return nil }
             var info = StoredEntryInfo(
                 key: [UInt8](text.key), head: text.head, metadata: metadata,
-                varyNames: vary.names, policy: fields.policy)
+                varyNames: vary.names, policy: fields.policy, tagFields)
             if !info.isOfParts { info.bytes = fields.bodyCount }
             return info
         }
@@ -89,7 +90,7 @@ extension StoredEntryInfo {
 
     private init(
         key: [UInt8], head: UnsafeRawBufferPointer, metadata: StoredMetadata, varyNames: [UInt8],
-        policy: UInt64
+        policy: UInt64, _ tagFields: [[UInt8]]
     ) {
         self.key = key
         status = metadata.status
@@ -100,7 +101,7 @@ extension StoredEntryInfo {
         freshUntil = metadata.freshUntil
         self.varyNames = varyNames
         self.policy = policy
-        tags = ResponseTags.all(head)
+        tags = ResponseTags.all(head, further: tagFields)
         isInMemory = false
         isOnDisk = false
         isOfParts = metadata.flags.contains(.parts)

@@ -13,6 +13,8 @@ public enum MemoryMatch: Sendable {
 /// A response in memory and how it was used.
 struct MemoryEntry: Sendable {
     let response: CachedResponse
+    /// Its entry on disk.
+    let token: IndexToken
     /// How often it was found.
     let hits: UInt64
     /// How often, since that was last noted for its row.
@@ -52,6 +54,12 @@ struct MemoryShard {
                 considered = UInt32(truncatingIfNeeded: hits) &- UInt32(newValue.count)
                 isProven = newValue.isProven
             }
+        }
+
+        /// These hits were found as another response: they count, but not for its eviction.
+        mutating func inherit(_ count: UInt64) {
+            hits &+= count
+            considered &+= UInt32(truncatingIfNeeded: count)
         }
 
         /// The uses that the disk's index has not been told of.
@@ -220,13 +228,13 @@ struct MemoryShard {
             }
             stale.born = serial
             dropped.append(response)
-            bytes += stale.memoryBytes - table[slot].bytes
-            table[slot].bytes = stale.memoryBytes
+            // It takes as much as the other one did, and the queues know of that.
             table[slot].response = stale
         }
     }
 
-    /// How often each response in `count` slots from `start` on was found since this was last asked.
+    /// How often each response in `count` slots from `start` on was found since this was last
+    /// asked.
     mutating func takeHits(
         from start: Int, count: Int, _ body: (CachedResponse, UInt32) -> Void
     ) -> Int? {
@@ -242,15 +250,38 @@ struct MemoryShard {
 
     /// Calls `body` with the responses in `count` slots from `start` on. Returns the slot to
     /// continue with; `nil` if there are no more.
-    func visitEntries(
-        from start: Int, count: Int, _ body: (CachedResponse, UInt64) -> Void
-    ) -> Int? {
+    func visitEntries(from start: Int, count: Int, _ body: (MemoryEntry) -> Void) -> Int? {
         let end = min(table.slots.count, start + count)
         guard start < end else { return nil }
         for slot in start..<end {
-            if let response = table.slots[slot].response { body(response, table.slots[slot].hits) }
+            if let response = table.slots[slot].response { body(entry(response, Int32(slot))) }
         }
         return end
+    }
+
+    private func entry(_ response: CachedResponse, _ slot: Int32) -> MemoryEntry {
+        MemoryEntry(
+            response: response, token: response.token, hits: table[slot].hits,
+            untold: table[slot].untold)
+    }
+
+    /// How often a response was found; 0 if it is not kept.
+    func hits(of response: CachedResponse) -> UInt64 {
+        var slot = table.start(response.keyHash)
+        while slot >= 0 {
+            if table[slot].response === response { return table[slot].hits }
+            slot = table[slot].chain
+        }
+        return 0
+    }
+
+    /// What was found as another response counts for this one, which has taken its place.
+    mutating func inherit(_ hits: UInt64, _ response: CachedResponse) {
+        var slot = table.start(response.keyHash)
+        while slot >= 0 {
+            if table[slot].response === response { return table[slot].inherit(hits) }
+            slot = table[slot].chain
+        }
     }
 
     /// The responses of a key, each with its number of uses; none counts as used.
@@ -261,9 +292,7 @@ struct MemoryShard {
         var slot = table.start(hash)
         while slot >= 0 {
             if let response = match(slot, hash, key) {
-                found.append(
-                    MemoryEntry(
-                        response: response, hits: table[slot].hits, untold: table[slot].untold))
+                found.append(entry(response, slot))
             }
             slot = table[slot].chain
         }
@@ -283,6 +312,24 @@ struct MemoryShard {
     }
 
     // MARK: Changing
+
+    /// A response, or the one that has replaced its head, takes more memory from now on. Returns
+    /// `false` if neither is kept.
+    mutating func grow(_ response: CachedResponse, by count: Int) -> Bool {
+        var slot = table.start(response.keyHash)
+        while slot >= 0 {
+            if let kept = table[slot].response,
+                kept === response || kept.sharesRenditions(with: response)
+            {
+                table[slot].bytes += count
+                table.hasGrown(slot, by: Int64(count))
+                bytes += count
+                return true
+            }
+            slot = table[slot].chain
+        }
+        return false
+    }
 
     /// Adds a response, replacing the same variant of the same key. What is removed as a result is
     /// appended to `dropped`, to be freed outside the lock.

@@ -136,19 +136,19 @@ package final class MemoryTier: Sendable {
         part(key.hash).withLock { $0.entries(key.hash, key.bytes) }
     }
 
-    /// Calls `body` with some of the responses and their numbers of uses, without a lock. Returns
-    /// where to continue; `nil` at the end.
+    /// Calls `body`, without a lock, with some of the responses that are not banned. Returns where
+    /// to continue; `nil` at the end.
     func visitEntries(
-        from place: Place, atMost limit: Int, _ body: (CachedResponse, UInt64) -> Void
+        from place: Place, atMost limit: Int, _ body: (MemoryEntry) -> Void
     ) -> Place? {
         guard place.part < parts.count else { return nil }
-        var found: [(CachedResponse, UInt64)] = []
+        var found: [MemoryEntry] = []
         let next = parts[place.part].withLock { shard in
             shard.visitEntries(from: place.slot, count: min(limit, Self.visitStep)) {
-                found.append(($0, $1))
+                if bans.verdict($0.response).isNone { found.append($0) }
             }
         }
-        for (response, hits) in found { body(response, hits) }
+        for entry in found { body(entry) }
         return Place(part: next == nil ? place.part + 1 : place.part, slot: next ?? 0)
     }
 
@@ -348,6 +348,9 @@ package final class MemoryTier: Sendable {
             case .none: break
             // What was read when the ban was not known: the next request reads it again.
             case .gone, .stale: return nil
+            }
+            if bans.isInForce {
+                shard.sweep(response.keyHash, response.key, bans, dropped: &dropped)
             }
             let existing = fits ? shard.variant(of: response) : nil
             let isKept =

@@ -73,8 +73,8 @@ package struct StoreFlights {
         return slots[Int(flight.slot)].standing != .void
     }
 
-    /// The serial of the first purge since a flight began, for one that is valid unless one of those
-    /// is about its response; `nil` if there was none.
+    /// The serial of the first purge since a flight began, for one that is valid unless one of
+    /// those is about its response; `nil` if there was none.
     package func suspectSince(_ flight: StoreFlight) -> UInt64? {
         guard isUnderWay(flight), slots[Int(flight.slot)].standing == .suspect else { return nil }
         return suspects[flight.slot]

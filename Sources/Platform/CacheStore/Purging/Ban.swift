@@ -28,6 +28,8 @@ struct BanMark: Sendable, Equatable {
     var through: Int64
     /// When it was purged, in seconds since 1970: a soft purge makes stale from then on.
     var time: Int64
+    /// Whether it is only about rows: it was written down by an earlier process.
+    var isOfRows = false
 
     mutating func reach(_ row: Int64) { through = max(through, row) }
 
@@ -37,7 +39,7 @@ struct BanMark: Sendable, Equatable {
         guard let right else { return left }
         return BanMark(
             serial: max(left.serial, right.serial), through: max(left.through, right.through),
-            time: max(left.time, right.time))
+            time: max(left.time, right.time), isOfRows: left.isOfRows && right.isOfRows)
     }
 }
 
@@ -76,7 +78,7 @@ enum BanAge: Sendable {
 
     func isBefore(_ mark: BanMark) -> Bool {
         switch self {
-        case .born(let serial): mark.serial > serial
+        case .born(let serial): !mark.isOfRows && mark.serial > serial
         case .row(let id): mark.through >= id
         }
     }

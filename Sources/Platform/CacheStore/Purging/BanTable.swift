@@ -20,6 +20,8 @@ struct BanTable: Sendable {
     /// The patterns with their bans: what the tables above are made of.
     private(set) var patterns: [BanPattern: BanMarks] = [:]
     private(set) var bytes = 0
+    /// Further fields whose members are tags, in lower case.
+    var tagFields: [[UInt8]] = []
     private let seed = UInt64.random(in: 0...(.max))
 
     var isEmpty: Bool { patterns.isEmpty }
@@ -147,7 +149,7 @@ struct BanTable: Sendable {
         findByKey(stored, &found)
         if hasTags {
             let ofOrigin = XXHash64.hash(stored.origin, seed: seed)
-            ResponseTags.visit(head) { tag in
+            ResponseTags.visit(head, further: tagFields) { tag in
                 found.add(tags[XXHash64.hash(tag, seed: seed)])
                 found.add(tags[XXHash64.hash(tag, seed: seed ^ ofOrigin)])
             }

@@ -6,8 +6,8 @@ import Synchronization
 /// one atomic load while there are none.
 ///
 /// A purge gets a serial. Whatever is stored knows up to which serial bans are not about it
-/// (`CachedResponse.born`, for a row its id), so that a ban can stay in force for as long as it takes
-/// to carry it out without being about what is stored after it:
+/// (`CachedResponse.born`, for a row its id), so that a ban can stay in force for as long as it
+/// takes to carry it out without being about what is stored after it:
 ///
 ///     registered ─► shards know ─► settled ─► journal synced ─► acknowledged
 ///                                     │
@@ -28,6 +28,8 @@ final class BansInForce: Sendable {
         /// The same by transactions that a power failure may undo.
         var committedSweep: UInt64 = 0
         var committedKeys: UInt64 = 0
+        /// The last serial of a pattern.
+        var lastPattern: UInt64 = 0
         /// Keys that were removed, and whose rows may not be yet, by serial.
         var keys: [UInt64: BannedKeys] = [:]
         var keyBytes = 0
@@ -108,12 +110,32 @@ final class BansInForce: Sendable {
     /// All bans up to this serial have been carried out.
     var swept: UInt64 { state.withLock { min($0.memorySwept, $0.diskSwept) } }
 
+    /// Further fields whose members are tags.
+    var tagFields: [[UInt8]] { state.withLock { $0.table.tagFields } }
+
+    /// The number of such fields at most.
+    static let tagFieldLimit = 64
+
+    func addTagFields(_ names: [[UInt8]]) {
+        state.withLock { state in
+            for name in names
+            where !state.table.tagFields.contains(name)
+                && state.table.tagFields.count < Self.tagFieldLimit
+            {
+                state.table.tagFields.append(name)
+            }
+        }
+    }
+
     // MARK: Registering
 
     /// Puts bans in force. They are about rows up to `through`, and further ones once that is
     /// settled.
+    /// - Parameter note: called under the lock: from now on memory is not swept.
     /// - Returns: their serial.
-    func register(_ patterns: [(BanPattern, isSoft: Bool)], through: Int64, now: Int64) -> UInt64 {
+    func register(
+        _ patterns: [(BanPattern, isSoft: Bool)], through: Int64, now: Int64, _ note: () -> Void
+    ) -> UInt64 {
         state.withLock { state in
             state.serial += 1
             let mark = BanMark(serial: state.serial, through: through, time: max(1, now))
@@ -122,9 +144,16 @@ final class BansInForce: Sendable {
                 state.counts.joined += UInt64(state.table.add(ban))
             }
             state.begin(state.serial)
+            state.lastPattern = state.serial
             if !state.table.isEmpty { isActive.store(true, ordering: .sequentiallyConsistent) }
+            note()
             return state.serial
         }
+    }
+
+    /// Calls `body`, under the lock, if memory has nothing that is banned.
+    func ifMemoryIsSwept(_ body: () -> Void) {
+        state.withLock { state in if state.memorySwept >= state.lastPattern { body() } }
     }
 
     /// All shards know of a ban: up to which row it goes is known. `nil` if it is not yet.
@@ -141,8 +170,8 @@ final class BansInForce: Sendable {
         }
     }
 
-    /// Keys whose responses have been removed, and that must stay so. Returns their serial; `nil` if
-    /// too many wait for the disk.
+    /// Keys whose responses have been removed, and that must stay so. Returns their serial; `nil`
+    /// if too many wait for the disk.
     func register(_ banned: BannedKeys) -> UInt64? {
         state.withLock { state in
             guard state.keyBytes + banned.count <= Self.keyLimit else { return nil }
@@ -263,16 +292,23 @@ final class BansInForce: Sendable {
                 state.table.settle(ban.pattern, serial: ban.mark.serial, through: lastID)
             }
             state.isUnsettled = []
-            for ban in found.bans { state.counts.joined += UInt64(state.table.add(ban)) }
+            for var ban in found.bans {
+                ban.mark.isOfRows = true
+                state.counts.joined += UInt64(state.table.add(ban))
+            }
             if found.isDamaged {
                 state.serial += 1
-                let mark = BanMark(serial: state.serial, through: lastID, time: 1)
+                let mark = BanMark(
+                    serial: state.serial, through: lastID, time: 1, isOfRows: true)
                 _ = state.table.add(Ban(pattern: .everything, isSoft: false, mark: mark))
             }
             // The rows have to be searched again.
-            (state.diskSwept, state.committedSweep) = (0, 0)
+            let isDone = state.table.isEmpty
+            let hasSweptMemory = state.memorySwept >= state.settled
+            (state.diskSwept, state.committedSweep) = isDone ? (state.serial, state.serial) : (0, 0)
             state.settled = max(state.settled, state.serial)
-            if !state.table.isEmpty { isActive.store(true, ordering: .sequentiallyConsistent) }
+            if hasSweptMemory { state.memorySwept = state.settled }
+            if !isDone { isActive.store(true, ordering: .sequentiallyConsistent) }
         }
     }
 

@@ -25,6 +25,16 @@ extension CacheStore {
         }
     }
 
+    /// Names further fields whose members, separated by spaces or commas, are tags of a response,
+    /// beside Surrogate-Key, Cache-Tag and Cache-Groups. They stay known until the store is closed;
+    /// of more than 64 the rest is ignored.
+    public func addTagFields(_ names: [String]) {
+        let known = ["surrogate-key", "cache-tag", "cache-groups"]
+        let further = names.map { $0.lowercased() }.filter { !known.contains($0) }
+        guard !further.isEmpty else { return }
+        bans.addTagFields(further.map { Array($0.utf8) })
+    }
+
     /// How far a purge has been carried out; `nil` if it was long ago, or never.
     public func purgeProgress(_ id: UInt64) -> PurgeProgress? { bans.progress(id) }
 
@@ -81,24 +91,27 @@ extension CacheStore {
             memory.voidSuspects(through: bans.swept)
             retire()
         }
-        let serial = bans.register(patterns, through: disk.index.lastID, now: now)
-        disk.attention.bitwiseOr(DiskTier.purging, ordering: .sequentiallyConsistent)
+        let serial = bans.register(patterns, through: disk.index.lastID, now: now) {
+            disk.attention.bitwiseOr(DiskTier.purging, ordering: .sequentiallyConsistent)
+        }
         memory.note(serial)
         // Rows of responses that were stored until now have at most this id.
-        let isKnown = disk.index.phase == .ready || disk.index.phase == .handedOver
+        let isKnown =
+            disk.index.phase == .ready || disk.index.phase == .handedOver
             || disk.index.phase == .off(.disabled)
         let through = disk.index.lastID
         bans.settle(serial, patterns.map(\.0), through: isKnown ? through : nil)
         if patterns.contains(where: { $0.0 == .everything && !$0.isSoft }) {
+            bans.count(
+                serial, memory: memory.statistics().entries,
+                disk: disk.index.statistics().entries)
             memory.removeAll()
             disk.purge()
         }
         for level in levels.dropFirst() { level.purge() }
         purging.sweep(memory, bans) { [disk, bans, memory] in
-            disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
-            // Purged in this moment.
-            if bans.memoryTarget != nil {
-                disk.attention.bitwiseOr(DiskTier.purging, ordering: .sequentiallyConsistent)
+            bans.ifMemoryIsSwept {
+                disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
             }
             // Without a database nobody else does.
             if disk.index.phase != .ready {

@@ -73,7 +73,8 @@ struct PrefixTable<Value: Sendable>: Sendable {
     private mutating func link() {
         var open: [Int] = []
         for index in elements.indices {
-            while let last = open.last, !elements[index].prefix.starts(with: elements[last].prefix) {
+            while let last = open.last, !elements[index].prefix.starts(with: elements[last].prefix)
+            {
                 open.removeLast()
             }
             elements[index].parent = Int32(open.last ?? -1)

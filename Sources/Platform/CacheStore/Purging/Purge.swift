@@ -49,7 +49,8 @@ public enum PurgeHostError: Error, Equatable, Sendable {
 }
 
 /// The hosts that a purge is for: `example.com` exactly, `*.example.com` with one more label, or
-/// `**.example.com` at any depth, including the domain itself; each with `:port` for that port only.
+/// `**.example.com` at any depth, including the domain itself; each with `:port` for that port
+/// only.
 /// An IPv6 address is in brackets.
 public struct PurgeHost: Sendable, Hashable, CustomStringConvertible {
     enum Reach: UInt8, Sendable, Hashable {

@@ -38,6 +38,8 @@ final class PurgeJournal: @unchecked Sendable {
     private let path: String
     private let descriptor: Int32
     private(set) var bytes: Int
+    /// The serial up to which all are known to have been carried out.
+    private var retired: UInt64 = 0
     /// Bytes that it had when it was begun.
     private let begun: Int
 
@@ -99,6 +101,8 @@ final class PurgeJournal: @unchecked Sendable {
     /// Notes that all bans up to a serial have been carried out. If that is lost, they are carried
     /// out again.
     func retire(through serial: UInt64) {
+        guard serial > retired else { return }
+        retired = serial
         var (content, record) = ([UInt8](), [UInt8]())
         withUnsafeBytes(of: serial.littleEndian) { content += $0 }
         Self.append(.retired, content, to: &record)
@@ -134,8 +138,8 @@ final class PurgeJournal: @unchecked Sendable {
         bytes += content
     }
 
-    /// What a record is, with a checksum of its length: a wrong length would look like a record that
-    /// is cut off.
+    /// What a record is, with a checksum of its length: a wrong length would look like a record
+    /// that is cut off.
     private static func word(_ kind: UInt32, _ count: Int) -> UInt32 {
         let sum = (UInt64(count) << 8 | UInt64(kind)) &* 0x9E37_79B9_7F4A_7C15
         return UInt32(truncatingIfNeeded: sum >> 40) << 8 | kind
@@ -196,7 +200,8 @@ final class PurgeJournal: @unchecked Sendable {
 
     // MARK: The content of a ban's record
 
-    /// Serial, row, time (64 bits each), soft, kind, two lengths (16 bits each), port and the bytes.
+    /// Serial, row, time (64 bits each), soft, kind, two lengths and a port (16 bits each), and the
+    /// bytes.
     static func content(of ban: Ban) -> [UInt8] {
         var bytes: [UInt8] = []
         withUnsafeBytes(of: ban.mark.serial.littleEndian) { bytes += $0 }

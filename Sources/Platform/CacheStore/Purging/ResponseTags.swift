@@ -1,13 +1,32 @@
 import HTTPCore
 
 /// The tags of a stored response: the members of its Surrogate-Key, Cache-Tag and Cache-Groups
-/// lines.
+/// lines, and of lines with further names, whose members are separated by spaces or commas.
 enum ResponseTags {
     /// Calls `body` with each of them.
+    /// - Parameter further: further names of fields, in lower case.
     static func visit(
-        _ head: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void
+        _ head: UnsafeRawBufferPointer, further: [[UInt8]] = [],
+        _ body: (UnsafeRawBufferPointer) -> Void
     ) {
-        visitLines(head) { visit(line: $0, body) }
+        visitLines(head) { line in
+            visit(line: line, body)
+            if !further.isEmpty { visit(line: line, further: further, body) }
+        }
+    }
+
+    private static func visit(
+        line: UnsafeRawBufferPointer, further: [[UInt8]],
+        _ body: (UnsafeRawBufferPointer) -> Void
+    ) {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
+            further.contains(where: { name in
+                name.count == colon
+                    && name.indices.allSatisfy { ASCII.lowercased(line[$0]) == name[$0] }
+            })
+        else { return }
+        let value = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])
+        split(value, at: { isSpace($0) || $0 == UInt8(ascii: ",") }, body)
     }
 
     /// Calls `body` with each line of a stored head, but for the trailers.
@@ -25,9 +44,11 @@ enum ResponseTags {
     }
 
     /// All tags, each as often as it occurs.
-    static func all(_ head: UnsafeRawBufferPointer) -> [[UInt8]] {
+    static func all(
+        _ head: UnsafeRawBufferPointer, further: [[UInt8]] = []
+    ) -> [[UInt8]] {
         var tags: [[UInt8]] = []
-        visit(head) { tags.append([UInt8]($0)) }
+        visit(head, further: further) { tags.append([UInt8]($0)) }
         return tags
     }
 

@@ -27,6 +27,8 @@ extension Exchange {
         private(set) var awaited: StoredParts?
         /// A response in the origin's form that is being translated for the client.
         private(set) var translation: StoredTranslation?
+        /// A stored response that waits for the form in which it is sent.
+        private(set) var form: StoredForm?
         /// The trailers that are sent after the content.
         private(set) var trailers: TrailerSection?
 
@@ -51,6 +53,10 @@ extension Exchange {
 
         /// The trailers follow the content.
         mutating func end(with trailers: TrailerSection) { self.trailers = trailers }
+
+        mutating func wait(for form: StoredForm) { self.form = form }
+
+        mutating func takeForm() -> StoredForm? { form.take() }
 
         mutating func translate(_ translation: StoredTranslation) {
             self.translation = translation

@@ -19,6 +19,8 @@ extension Exchange {
         private(set) var filling: CacheFilling?
         /// The stream of the client that has left; `nil` while there is a client.
         private(set) var formerClient: (any DownstreamStream)?
+        /// Whether what is being stored will be sent to others in other codings.
+        private(set) var dependsOnCoding = false
         /// Why the response is not stored; `nil` if it is, or if there is none.
         private(set) var refusal: NotStoredReason?
         /// When reading was paused so that the disk can catch up, in the loop's milliseconds, or
@@ -44,7 +46,10 @@ extension Exchange {
 
         mutating func takeFlight() -> StoreFlight? { flight.take() }
 
-        mutating func open(_ ticket: StoreTicket) { self.ticket = ticket }
+        mutating func open(_ ticket: StoreTicket, dependsOnCoding: Bool) {
+            self.ticket = ticket
+            self.dependsOnCoding = dependsOnCoding
+        }
 
         /// The part of a representation being stored, once that has begun.
         var parts: PartsTicket? { partial?.ticket }

@@ -152,6 +152,10 @@ extension SnapshotReader {
         if rules.setCookie == .strip {
             warn(["setCookie"], "responses are stored without some of their fields")
         }
+        if rules.setCookie == .always {
+            field.key("setCookie")?.warn(
+                "the cookies that a server sets for one client are sent to all others")
+        }
         if rules.isOffline ?? false {
             warn(["offline"], "responses are used however old they are")
         }

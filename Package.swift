@@ -126,7 +126,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "CommandLine/pinfold": [
         "CLinux", "CSQLite", "HTTPCore", "ContentCoding", "Trust", "Authentication",
         "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema", "Clocks", "Locking",
-        "Threads", "Files", "Supervision", "CacheStore",
+        "Threads", "Files", "Supervision",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
         "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],

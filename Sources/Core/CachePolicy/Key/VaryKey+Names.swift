@@ -119,8 +119,8 @@ extension VaryKey {
         return nil
     }
 
-    /// The key that a request would have if it differed in Accept-Encoding alone; `nil` if the field
-    /// is not nominated.
+    /// The key that a request would have if it differed in Accept-Encoding alone; `nil` if the
+    /// field is not nominated.
     /// - Parameter index: of the value in ``commonCodings``.
     public func ofOtherCoding(_ index: Int) -> VaryKey? {
         guard let place = place(of: "accept-encoding") else { return nil }

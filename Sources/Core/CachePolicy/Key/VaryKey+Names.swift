@@ -82,8 +82,9 @@ extension VaryKey {
         let names = names
         while position < names.count {
             let end = position + 1 + Int(names[position])
-            guard Self.impersonal.contains(names[(position + 1)..<end])
-                || Self.isMeanings(names.span.extracting((position + 1)..<end))
+            guard
+                Self.impersonal.contains(names[(position + 1)..<end])
+                    || Self.isMeanings(names.span.extracting((position + 1)..<end))
             else { return false }
             position = end
         }

@@ -147,6 +147,7 @@ extension Exchange {
         case .outdated:
             store.remove(response)
             return nil
+        case .unknown: return nil
         case .stale: return response
         }
     }

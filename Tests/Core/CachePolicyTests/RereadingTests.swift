@@ -77,7 +77,7 @@ struct RereadingTests {
         #expect(stored.decide(Request(), after: 70).summary == decision)
         #expect(
             stored.decide(Request(["Cache-Control: min-fresh=1"]), after: 10).summary
-                == "validate (min-fresh)")
+                == "validate (request-min-fresh)")
         #expect(stored.decide(Request(), after: 71).summary == "validate (stale)")
     }
 

@@ -89,7 +89,7 @@ enum ListMeaning {
     }
 
     /// The languages of a value of Accept-Language in the order in which they are wanted: those of
-    /// one weight separated by commas, `>` before those of the next lower one, `!` before those
+    /// one weight separated by commas, `>` before those of the next lower one, `<` before those
     /// that are not wanted. `nil` if the value must be compared as it is.
     /// - Parameter list: normalized.
     static func languages(in list: [UInt8]) -> [UInt8]? {
@@ -101,7 +101,7 @@ enum ListMeaning {
         var meaning = [mark]
         for (weight, names) in byWeight.sorted(by: { $0.key > $1.key }) {
             if weight == 0 {
-                meaning.append(UInt8(ascii: "!"))
+                meaning.append(UInt8(ascii: "<"))
             } else if meaning.count > 1 {
                 meaning.append(UInt8(ascii: ">"))
             }

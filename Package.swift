@@ -126,7 +126,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "CommandLine/pinfold": [
         "CLinux", "CSQLite", "HTTPCore", "ContentCoding", "Trust", "Authentication",
         "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema", "Clocks", "Locking",
-        "Threads", "Files", "Supervision", "CacheStore",
+        "Threads", "Files", "Supervision",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
         "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],
@@ -204,8 +204,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Engine/MetricsTests": ["TestSupport", "PinfoldMetrics"],
     "Engine/EngineTests": [
         "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "TestSupport",
-        "EngineTestSupport", "CachePolicy", "Trust", "AccessPolicy", "Authentication",
-        "PinfoldConfiguration",
+        "EngineTestSupport", "ContentCoding", "CachePolicy", "Trust", "AccessPolicy",
+        "Authentication", "PinfoldConfiguration",
         "Transformation", "JSONSchema", "Activity", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
         "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Logging",
         "RawStructuredFieldValues",

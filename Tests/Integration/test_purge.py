@@ -101,14 +101,14 @@ def test_the_log_says_who_has_purged_what(running, there):
     purge(running, there.url("/a"))
     written = running.wait_log(r"purged .*")
     found = next(line for line in written.splitlines() if " purged " in line)
-    assert "127.0.0.1" in found and there.url("/a") in found and "listener=proxy" in found
+    assert "client=127.0.0.1:" in found and there.url("/a") in found and "listener=proxy" in found
     assert running.metric("pinfold_cache_purges_total", scope="url") == 1
 
 
 def test_others_are_refused_whatever_their_fields_say(running, there):
     url = there.url("/a")
     stored(running, url)
-    with wire_from("127.0.0.2", running.proxy) as wire:
+    with wire_from(running, "127.0.0.2") as wire:
         for fields in ({}, {"X_Forwarded_For": "127.0.0.1"}, {"Forwarded": "for=127.0.0.1"},
                        {"X_Real_IP": "127.0.0.1", "Client_IP": "127.0.0.1"}):
             response = wire.ask(request(url, method="PURGE", **fields))
@@ -136,7 +136,7 @@ def test_where_both_are_given_both_must_hold(guarded, there):
     for wrong in ("Bearer other", "Bearer s3cre", "Bearer s3cret2", "Basic s3cret", "s3cret"):
         response = purge(guarded, url, Authorization=wrong)
         assert response.status == 401 and "purge-token-wrong" in response.get("proxy-status")
-    with wire_from("127.0.0.2", guarded.proxy) as wire:
+    with wire_from(guarded, "127.0.0.2") as wire:
         response = wire.ask(request(url, method="PURGE", Authorization="Bearer s3cret"))
         assert response.status == 403
     assert present(guarded, url) == [True]
@@ -251,7 +251,7 @@ def test_a_dry_run_counts_and_purges_nothing(running, there):
     response = purge(running, there.url("/n/*"), Purge_Dry_Run="1")
     answer = json.loads(response.body)
     assert answer["dryRun"] is True and "id" not in answer
-    assert answer["memoryEntries"] + answer["diskEntries"] == 5
+    assert answer["memoryEntries"] == 5 and answer["diskEntries"] <= 5
     assert present(running, *urls) == [True] * 5
 
 

@@ -13,8 +13,8 @@ package struct PurgeConfiguration: Sendable, Equatable {
 
     /// Whether a client of this address may purge, with the right token if there is one.
     ///
-    /// - Parameter address: the proved address: that of the connection, or the one in a PROXY header
-    ///   from a sender that is required to send one.
+    /// - Parameter address: the proved address: that of the connection, or the one in a PROXY
+    ///   header from a sender that is required to send one.
     package func admits(_ address: IPAddress?) -> Bool {
         guard let clients else { return token != nil }
         guard let address else { return false }

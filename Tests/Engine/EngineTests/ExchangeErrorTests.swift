@@ -33,7 +33,8 @@ enum EveryExchangeError {
         case .tunnel: .gateway(.superseded)
         case .gateway: .server(.upstreamClosed)
         case .server: .authentication(.credentialsWrong, .proxy)
-        case .authentication: .request(.hostMissing)
+        case .authentication: .purge(.tokenWrong)
+        case .purge: .request(.hostMissing)
         case .request: .fields(.hostMismatch)
         case .fields: .connectPortRefused(25)
         case .connectPortRefused: .hostNotListed(BoundAuthority(host: "::1", port: 8443))
@@ -120,6 +121,12 @@ enum EveryExchangeError {
         .socks(.methodNotOffered(1)),
     ]
 
+    /// One for each reason.
+    static let purgeErrors: [PurgeRequestError] = [
+        .clientNotAllowed, .tokenMissing, .tokenWrong, .tooManyFailures(seconds: 2),
+        .malformed(field: "Cache-Tag", expected: "a tag"), .busy, .draining, .failed("no room"),
+    ]
+
     /// All of them.
     static let all: [ExchangeError] =
         oneOfEach
@@ -128,6 +135,7 @@ enum EveryExchangeError {
             [.authentication($0, .proxy), .authentication($0, .origin)]
         }
         + TunnelReason.allCases.map { .tunnel($0) }
+        + purgeErrors.map { .purge($0) }
         + GatewayReason.allCases.map { .gateway($0) }
         + ServerReason.allCases.map { .server($0) }
         + WireError.allCases.flatMap { [.request($0), .response($0)] }

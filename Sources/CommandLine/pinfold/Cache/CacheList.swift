@@ -21,8 +21,8 @@ struct CacheList: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Only of these hosts: example.com, *.example.com or **.example.com, perhaps with :PORT.",
-            valueName: "host"))
+            "Only of these hosts: example.com, *.example.com or **.example.com, perhaps with "
+                + ":PORT.", valueName: "host"))
     var host: String?
 
     @Option(
@@ -76,7 +76,8 @@ struct CacheList: ParsableCommand {
         writeToStandardOutput(Self.table(kept.map(\.row), now: Clock.wallMilliseconds() / 1000))
         let shown = kept.count < count ? ", of which \(kept.count) are shown" : ""
         writeToStandardOutput(
-            "\(count) \(count == 1 ? "response" : "responses"), \(ProgressText.size(bytes))\(shown)\n"
+            "\(count) \(count == 1 ? "response" : "responses"), "
+                + "\(ProgressText.size(bytes))\(shown)\n"
         )
     }
 

@@ -94,7 +94,7 @@ struct CachePurge: ParsableCommand {
     private static func text(_ value: DocumentValue) -> String {
         let (memory, disk) = (value["memoryEntries"]?.count ?? 0, value["diskEntries"]?.count ?? 0)
         if value["dryRun"] == .boolean(true) {
-            return "would purge \(counted(memory)) that are only in memory, and \(disk) on disk\n"
+            return "would purge \(counted(memory)) in memory, \(disk) on disk\n"
         }
         let rest =
             value["complete"] == .boolean(true) ? "" : "; what else is on disk is being removed"

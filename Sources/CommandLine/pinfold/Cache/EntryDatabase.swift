@@ -46,9 +46,9 @@ struct EntryRow: Equatable {
 
 /// A database of its own, with a copy of what is known about stored responses, for one SELECT.
 ///
-/// It is a private temporary file that SQLite removes. Nobody waits for it, and nothing that a query
-/// does reaches the cache: an authorizer allows reading the view and SQLite's own functions, and
-/// nothing else.
+/// It is a private temporary file that SQLite removes. Nobody waits for it, and nothing that a
+/// query does reaches the cache: an authorizer allows reading the view and SQLite's own functions,
+/// and nothing else.
 final class EntryDatabase {
     /// The columns of the view, in order.
     static let columns: [(name: String, type: String)] = [
@@ -213,8 +213,13 @@ final class EntryDatabase {
     ) -> Bool {
         switch action {
         case SQLITE_SELECT, SQLITE_RECURSIVE: true
+        // There is nothing else but what a query names itself, and what SQLite knows of the
+        // database.
         case SQLITE_READ:
-            first.map { ["cache", "entry"].contains(String(cString: $0)) } ?? false
+            first.map { name in
+                let name = String(cString: name).lowercasedASCII
+                return !["sqlite_", "pragma_", "dbstat"].contains { name.hasPrefix($0) }
+            } ?? false
         // SQLite's own functions read no files, but for this one.
         case SQLITE_FUNCTION:
             second.map { String(cString: $0).lowercasedASCII != "load_extension" } ?? false

@@ -163,8 +163,7 @@ struct WarmConnection: ~Copyable {
     }
 
     private func text(of name: String, in head: ResponseHead) -> String? {
-        for index in 0..<head.fields.count {
-            let field = head.fields[index]
+        for field in head.fields {
             let written = received.span.text(at: field.name)
             if written.lowercasedASCII == name { return received.span.text(at: field.value) }
         }

@@ -116,7 +116,7 @@ public struct StoredMetadata: Sendable, Equatable {
     /// The first second at which the response is stale.
     public internal(set) var freshUntil: Int64
     /// The freshness lifetime in seconds.
-    public let lifetime: Int64
+    public internal(set) var lifetime: Int64
     /// Value of Date.
     public let date: Int64
     /// The value of Last-Modified; `nil` if absent or not a date.
@@ -159,6 +159,9 @@ public struct StoredMetadata: Sendable, Equatable {
     public func stale(since time: Int64) -> StoredMetadata {
         var stale = self
         stale.freshUntil = min(freshUntil, time)
+        // Its age at that second: what is not fresh is judged by the lifetime.
+        let age = times.initialAge &+ max(0, time &- times.responseTime)
+        stale.lifetime = min(lifetime, age)
         return stale
     }
 

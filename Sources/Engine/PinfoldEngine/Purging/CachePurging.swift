@@ -42,8 +42,7 @@ package struct PurgeOrder: Sendable, Equatable {
 /// What came of an order to purge.
 package enum PurgeOutcome: Sendable {
     case purged(PurgeResult)
-    /// Of a dry run: how many stored responses would go that are only in memory, and that are on
-    /// disk.
+    /// Of a dry run: how many stored responses would go in memory, and on disk. Most are in both.
     case counted(memory: Int, disk: Int)
     /// Another process has the cache on disk: it has to be asked.
     case handedOver

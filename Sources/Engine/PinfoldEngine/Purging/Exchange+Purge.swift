@@ -155,7 +155,7 @@ extension Exchange {
     private func audit(_ text: Logger.Message, _ metadata: Logger.Metadata) {
         var metadata = metadata
         metadata["id"] = "\(idText)"
-        if let peer { metadata["client"] = "\(peer.clientText)" }
+        if let peer { metadata["client"] = "\(String(peer.clientText))" }
         if let identity { metadata["user"] = "\(identity.user)" }
         if let ingress { metadata["listener"] = "\(ingress.name)" }
         metadata["url"] = "\(withRequestHead { $0.text(at: request.target) })"

@@ -97,8 +97,8 @@ package enum Reason: Hashable, Sendable {
         case .request(let error): error.canOccur(from: .client)
         case .fields(let error): error.isOfRequests
         case .response(let error): error.canOccur(from: .upstream)
-        case .access, .authentication, .tunnel, .purge, .gateway, .name, .trust, .profile, .revocation,
-            .tls, .server, .proxy, .transformation:
+        case .access, .authentication, .tunnel, .purge, .gateway, .name, .trust, .profile,
+            .revocation, .tls, .server, .proxy, .transformation:
             true
         }
     }

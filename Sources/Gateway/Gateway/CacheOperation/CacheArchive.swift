@@ -4,8 +4,8 @@ import HTTPCore
 ///
 /// A line `PINFOLD-CACHE-1`, then records: a kind (1 byte), a length (4 bytes, the highest first)
 /// and as many bytes. An entry is a record `entry`, its content in any number of records `content`,
-/// and `entryEnd` with the FNV-1a hash (64 bits) of the bytes of these records. `archiveEnd` has the
-/// number of entries (8 bytes); what follows it does not belong to the file.
+/// and `entryEnd` with the FNV-1a hash (64 bits) of the bytes of these records. `archiveEnd` has
+/// the number of entries (8 bytes); what follows it does not belong to the file.
 package enum CacheArchive {
     /// The first line.
     package static let magic = Array("PINFOLD-CACHE-1\n".utf8)

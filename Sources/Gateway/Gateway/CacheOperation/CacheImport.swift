@@ -32,8 +32,8 @@ struct ImportCounts: Sendable, Equatable {
         ])
 }
 
-/// One import under way: reads an archive piece by piece, and stores its entries. Used by one caller
-/// at a time.
+/// One import under way: reads an archive piece by piece, and stores its entries. Used by one
+/// caller at a time.
 final class CacheImport: @unchecked Sendable {
     private let store: CacheStore
     private let policy: PolicySnapshot

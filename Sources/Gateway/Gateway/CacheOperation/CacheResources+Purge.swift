@@ -105,7 +105,7 @@ extension PurgeOutcome {
     var text: String {
         switch self {
         case .purged(let result): "purge \(result.id)"
-        case .counted(let memory, let disk): "\(memory) in memory only and \(disk) on disk counted"
+        case .counted(let memory, let disk): "\(memory) in memory and \(disk) on disk counted"
         case .handedOver: "refused: another process has the cache"
         case .failed(let cause): "failed: \(cause)"
         }
@@ -155,7 +155,7 @@ struct PurgeAnswer: Sendable {
             .flag("dryRun", "Whether it was only counted.") { $0.isDryRun },
             .number(
                 "memoryEntries",
-                "Responses removed from memory until now; of a dry run, those only in memory."
+                "Responses removed from memory until now; of a dry run, those in memory."
             ) { $0.memoryEntries },
             .number(
                 "diskEntries",

@@ -53,13 +53,6 @@ struct RereadingTests {
         }
     }
 
-    @Test func `what was made stale is used as that`() {
-        let stored = Stored(fields)
-        let longer = withRules { $0.freshness.maximumSeconds = 6 }
-        let stale = stored.metadata.stale(since: start + 1)
-        #expect(stale.reread(stored.head.span, hasQuery: false, options: longer) == .stale)
-    }
-
     @Test(
         arguments: [
             ("max-age=600", "validate (stale)"),

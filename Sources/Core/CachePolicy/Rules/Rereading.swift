@@ -9,9 +9,6 @@ public enum RereadResponse: Sendable, Equatable {
     /// It would get a lifetime, or be used in cases, that it does not state. Whether its request
     /// allowed that is not known any more: it is not used.
     case unknown
-    /// It has been made stale since it was stored, and is used as that: the server will say more
-    /// about it.
-    case stale
 }
 
 extension StoredMetadata {
@@ -24,7 +21,6 @@ extension StoredMetadata {
     public func reread(
         _ head: Span<UInt8>, hasQuery: Bool, options: PolicyOptions
     ) -> RereadResponse {
-        if freshUntil < times.responseTime - times.initialAge + lifetime { return .stale }
         guard let facts = ResponseFacts(storedHead: head, times: times, options: options),
             var metadata = StoredMetadata(
                 storedHead: head, times: times, hasQuery: hasQuery, options: options)

@@ -136,6 +136,8 @@ extension Exchange {
         guard let response = candidates.max(by: { $0.metadata.date < $1.metadata.date }) else {
             return nil
         }
+        // It was made stale, and is used as that: its head says nothing of it.
+        if response.staleSince > 0 { return response }
         switch response.metadata.reread(
             response.head.octets, hasQuery: caching.key?.hasQuery ?? false,
             options: origin.caching.options)
@@ -148,7 +150,6 @@ extension Exchange {
             store.remove(response)
             return nil
         case .unknown: return nil
-        case .stale: return response
         }
     }
 

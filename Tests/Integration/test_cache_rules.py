@@ -19,14 +19,14 @@ TAG = 'ETag: "1"'
 class Site:
     """A gateway with an entry, and a server whose answers depend on what was asked how often."""
 
-    def __init__(self, gateway, origin, cache: dict | None = None, paths: list | None = None,
+    def __init__(self, gateway, origin, said: dict | None = None, paths: list | None = None,
                  **config):
         self.fields: list[str] = []
         self.status = "200 OK"
         self.there: HTTPOrigin = origin(self.answer)
         entry = {"match": ["127.0.0.1"]}
-        if cache is not None:
-            entry["cache"] = cache
+        if said is not None:
+            entry["cache"] = said
         if paths is not None:
             entry["paths"] = paths
         self.entry = entry
@@ -66,8 +66,8 @@ def ttl(response: Response) -> int:
 
 @pytest.fixture
 def site(gateway, origin):
-    def make(cache: dict | None = None, paths: list | None = None, **config) -> Site:
-        return Site(gateway, origin, cache, paths, **config)
+    def make(said: dict | None = None, paths: list | None = None, **config) -> Site:
+        return Site(gateway, origin, said, paths, **config)
     return make
 
 

@@ -19,14 +19,14 @@ TAG = 'ETag: "1"'
 class Site:
     """A gateway with an entry, and a server whose answers depend on what was asked how often."""
 
-    def __init__(self, gateway, origin, cache: dict | None = None, paths: list | None = None,
+    def __init__(self, gateway, origin, said: dict | None = None, paths: list | None = None,
                  **config):
         self.fields: list[str] = []
         self.status = "200 OK"
         self.there: HTTPOrigin = origin(self.answer)
         entry = {"match": ["127.0.0.1"]}
-        if cache is not None:
-            entry["cache"] = cache
+        if said is not None:
+            entry["cache"] = said
         if paths is not None:
             entry["paths"] = paths
         self.entry = entry
@@ -66,8 +66,8 @@ def ttl(response: Response) -> int:
 
 @pytest.fixture
 def site(gateway, origin):
-    def make(cache: dict | None = None, paths: list | None = None, **config) -> Site:
-        return Site(gateway, origin, cache, paths, **config)
+    def make(said: dict | None = None, paths: list | None = None, **config) -> Site:
+        return Site(gateway, origin, said, paths, **config)
     return make
 
 
@@ -235,6 +235,63 @@ def test_another_rule_applies_to_what_is_stored(site):
     hit = there.get("/a")
     assert hit.body == first.body and 1700 < ttl(hit) <= 1800
     assert len(there.asked) == 1
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_made_stale_stays_so_under_other_rules(site, restarts):
+    """What says that it is stale is not in the head by which it is read again."""
+    there = site({"freshness": {"maximum": "1h"}}, cache={"purge": {"clients": ["127.0.0.1"]}})
+    there.fields = [LONG, TAG]
+    assert there.is_reused()
+    assert there.get(method="PURGE", Soft_Purge="1").status == 200
+    there.entry["cache"] = {"freshness": {"maximum": "2h", "byStatus": {"404": "1s", "5xx": "1s"}}}
+    if restarts:
+        there.running.config["hosts"] = [there.entry]
+        there.running.write_config(there.running.config)
+        there.running.wait_for_disk()
+        there.running.restart()
+    else:
+        reload(there.running, {"hosts": [there.entry]})
+    again = there.get()
+    assert not is_hit(again) and there.asked[-1].get("if-none-match") == '"1"'
+    assert is_hit(there.get())
+
+
+@pytest.mark.parametrize("change", [
+    {"freshness": {"default": "1h"}}, {"freshness": {"minimum": "1h"}}, {"staleIfError": "1d"},
+    {"offline": True}])
+def test_a_reload_gives_nobody_what_was_for_one(site, change):
+    there = site()
+    there.fields = [TAG, "Cache-Control: max-age=0"] if "minimum" in str(change) else [TAG]
+    mine = there.get(Cookie="user=me")
+    there.entry["cache"] = change
+    reload(there.running, {"hosts": [there.entry]})
+    there.status, there.fields = "503 Service Unavailable", []
+    for fields in ({}, {"Cookie": "user=you"}):
+        assert there.get(**fields).body != mine.body
+
+
+@pytest.mark.parametrize(("cache", "fields"), [
+    ({"setCookie": "strip"}, ["Set-Cookie: a=1", LONG]), ({"setCookie": "always"},
+                                                          ["Set-Cookie: a=1", LONG]),
+    ({"freshness": {"default": "1h", "overrides": ["requestCookie"]}}, [])])
+def test_what_a_rule_let_in_is_gone_with_the_rule(site, cache, fields):
+    there = site(cache)
+    there.fields = fields
+    mine = there.get(Cookie="user=me")
+    assert is_hit(there.get(Cookie="user=you"))
+    there.entry["cache"] = {"freshness": {"maximum": "2h"}}
+    reload(there.running, {"hosts": [there.entry]})
+    assert there.get(Cookie="user=you").body != mine.body
+
+
+@pytest.mark.parametrize("control", ["max-age=0, must-revalidate", "must-revalidate", "s-maxage=0"])
+def test_a_rule_gives_no_lifetime_to_what_a_user_got(site, control):
+    there = site({"freshness": {"default": "1h", "minimum": "1m"}})
+    there.fields = [f"Cache-Control: {control}", TAG]
+    mine = there.get(Authorization="Basic YTpi")
+    for fields in ({"Authorization": "Basic YTpj"}, {}):
+        assert there.get(**fields).body != mine.body
 
 
 def test_what_was_stored_because_of_an_override_is_gone_with_it(site):
@@ -429,10 +486,10 @@ def test_what_bypasses_the_cache(site):
 
 
 def test_offline_the_server_is_not_asked(site):
-    there = site({"freshness": {"default": "0s"}, "staleIfError": "1d"})
-    there.fields = ["Cache-Control: max-age=0, must-revalidate", TAG, "Vary: X-A"]
+    there = site()
+    there.fields = ["Cache-Control: max-age=10, must-revalidate", "Age: 20", TAG, "Vary: X-A"]
     first = there.get("/x", X_A="1")
-    there.entry["cache"] = {"offline": True, "freshness": {"default": "0s"}, "staleIfError": "1d"}
+    there.entry["cache"] = {"offline": True}
     reload(there.running, {"hosts": [there.entry]})
     for fields in ({}, {"Cache_Control": "no-cache"}, {"Pragma": "no-cache"}):
         old = there.get("/x", X_A="1", **fields)

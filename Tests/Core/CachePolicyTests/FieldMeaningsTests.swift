@@ -97,6 +97,31 @@ struct FieldMeaningsTests {
             try matches(name, "\(name): \(first)", "\(name): \(second)", .acceptLanguage) == isSame)
     }
 
+    @Test func `nobody can write what a value means`() throws {
+        let name = "Accept-Language"
+        for written in ["de>en", "de!en", "de<en", "<de", "!de", "de,>en"] {
+            for meant in ["de, en;q=0.5", "de;q=0.5, en;q=0", "de", "de;q=0"] {
+                #expect(
+                    try key(name, for: ["\(name): \(meant)"], .acceptLanguage)
+                        != key(name, for: ["\(name): \(written)"], .acceptLanguage))
+            }
+        }
+    }
+
+    @Test func `a long list is compared as it is`() throws {
+        let name = "Accept-Encoding"
+        let members = (0..<200).map { "x\($0)" }
+        let (one, other) = (
+            members.joined(separator: ","), members.reversed().joined(separator: ",")
+        )
+        for meanings in [[], FieldMeanings.acceptEncoding] {
+            #expect(try matches(name, "\(name): \(one)", "\(name): \(one)", meanings))
+            #expect(try !matches(name, "\(name): \(one)", "\(name): \(other)", meanings))
+        }
+        let stored = try key(name, for: ["\(name): br, gzip"])
+        #expect(!stored.matches(Request(["\(name): \(one)"])))
+    }
+
     @Test func `a key says by itself what it compares by meaning`() throws {
         let name = "Accept-Encoding"
         let stored = try key(name, for: ["\(name): gzip;q=0.5"], .acceptEncoding)

@@ -3,23 +3,23 @@ import Testing
 @testable import CachePolicy
 
 /// A policy with rules.
-private func options(_ change: (inout RouteOptions) -> Void) -> PolicyOptions {
+func withRules(_ change: (inout RouteOptions) -> Void) -> PolicyOptions {
     var options = PolicyOptions()
     change(&options.route)
     return options
 }
 
-private func overriding(_ overrides: PolicyOverrides, keyedBy fields: [String] = [])
+func overriding(_ overrides: PolicyOverrides, keyedBy fields: [String] = [])
     -> PolicyOptions
 {
-    var policy = options { $0.freshness.overrides = overrides }
+    var policy = withRules { $0.freshness.overrides = overrides }
     policy.nominatedFields = fields.map { Array($0.utf8) }
     return policy
 }
 
 @Suite("What a route says about freshness")
 struct FreshnessRulesTests {
-    private let rules = options {
+    private let rules = withRules {
         $0.freshness.defaultSeconds = 600
         $0.freshness.minimumSeconds = 60
         $0.freshness.maximumSeconds = 3600
@@ -197,6 +197,42 @@ struct FreshnessRulesTests {
         #expect(lifetime([], for: cookie, keyed) == 600)
     }
 
+    @Test(
+        arguments: [
+            "max-age=0, must-revalidate", "must-revalidate", "s-maxage=0", "public, max-age=0",
+        ])
+    func `a lifetime by rule is not for requests with Authorization`(control: String) {
+        let authorized = Request(["Authorization: Basic YTpi"])
+        let fields = ["Cache-Control: \(control)", "Date: \(date())", "ETag: \"a\""]
+        #expect(refusal(fields, for: authorized) == nil)
+        #expect(refusal(fields, for: authorized, options: rules) == .authorization)
+        // Nor does what an anonymous request got answer them, unless it is for all.
+        let stored = Stored(fields, options: rules)
+        #expect(
+            stored.metadata.flags.contains(.sharedWithAuthorized) == control.contains("public"))
+        var keyed = rules
+        keyed.nominatedFields = [Array("authorization".utf8)]
+        #expect(refusal(fields, for: authorized, options: keyed) == nil)
+    }
+
+    @Test(
+        arguments: [
+            withRules { $0.isOffline = true }, withRules { $0.staleIfErrorSeconds = 60 },
+        ])
+    func `what states no lifetime is not kept for others from requests that say who asks`(
+        unasked: PolicyOptions
+    ) {
+        let fields = ["ETag: \"a\"", "Date: \(date())"]
+        let cookie = Request(["Cookie: a=1"])
+        let authorized = Request(["Authorization: Basic YTpi"])
+        #expect(refusal(fields, for: cookie) == nil && refusal(fields, options: unasked) == nil)
+        #expect(refusal(fields, for: cookie, options: unasked) == .cookie)
+        let shared = fields + ["Cache-Control: max-age=0, must-revalidate"]
+        #expect(refusal(shared, for: authorized, options: unasked) == .authorization)
+        #expect(
+            refusal(fields + ["Cache-Control: max-age=9"], for: cookie, options: unasked) == nil)
+    }
+
     @Test func `stripped cookies are not stored, and the response is`() {
         var strip = PolicyOptions()
         strip.setCookie = .stripped
@@ -234,7 +270,7 @@ struct FreshnessRulesTests {
     func `a stale response stands in for an error as the route says, if its server does not`(
         directives: String, staleness: Int64, isServed: Bool
     ) {
-        let policy = options { $0.staleIfErrorSeconds = 300 }
+        let policy = withRules { $0.staleIfErrorSeconds = 300 }
         let stored = Stored(
             ["Cache-Control: max-age=60\(directives)", "Date: \(date())"], options: policy)
         for failure in [OriginErrorReason.unreachable, .status(503), .status(500)] {
@@ -247,7 +283,7 @@ struct FreshnessRulesTests {
     }
 
     @Test func `offline, any stored response is used, but no anonymous one for Authorization`() {
-        let policy = options { $0.isOffline = true }
+        let policy = withRules { $0.isOffline = true }
         let fields = [
             "Cache-Control: max-age=60, must-revalidate", "Date: \(date())", "ETag: \"a\"",
         ]
@@ -266,13 +302,15 @@ struct FreshnessRulesTests {
         #expect(decision(conditional, of: stored, after: 100) == "304")
         let authorized = Request(["Authorization: Basic YTpi"])
         #expect(decision(authorized, of: stored, after: 100) == "stale hit (offline)")
+        let unusable = Stored(fields + ["Cache-Control: no-cache"], options: policy)
+        #expect(decision(Request(), of: unusable, after: 1) == "validate (no-cache)")
         let anonymous = Stored(["Cache-Control: max-age=60", "Date: \(date())"], options: policy)
         #expect(decision(authorized, of: anonymous, after: 1) == "forward (authorization)")
     }
 
     @Test(arguments: ["Edge-Control", "X-CDN", "CDN-Cache-Control"])
     func `the first targeted field that is there counts`(name: String) {
-        let policy = options {
+        let policy = withRules {
             $0.targetedFields = [Array("missing".utf8), Array(name.lowercased().utf8)]
         }
         let fields = ["Cache-Control: no-store", "Expires: 0"]
@@ -303,51 +341,5 @@ struct FreshnessRulesTests {
         let both = path.over(entry)
         #expect(both.defaultSeconds == 2 && both.overrides == [] && both.maximumSeconds == 3)
         #expect(FreshnessRules().over(entry) == entry)
-    }
-}
-
-@Suite("A stored response under other rules")
-struct RereadingTests {
-    private let fields = ["Cache-Control: max-age=60", "Date: \(date())", "ETag: \"a\""]
-
-    @Test func `it has the lifetime of the present rules, and its own times and length`() {
-        let stored = Stored(fields)
-        let longer = options { $0.freshness.minimumSeconds = 600 }
-        let reread = stored.metadata.reread(stored.head.span, hasQuery: false, options: longer)
-        guard case .kept(let metadata) = reread else {
-            Issue.record("not kept")
-            return
-        }
-        #expect(metadata.lifetime == 600 && metadata.times == stored.metadata.times)
-        #expect(metadata.bodyBytes == stored.metadata.bodyBytes)
-        let back = metadata.reread(stored.head.span, hasQuery: false, options: PolicyOptions())
-        #expect(back == .kept(stored.metadata))
-    }
-
-    @Test(
-        arguments: [
-            ("Cache-Control: no-store, max-age=60", PolicyOverrides.noStore),
-            ("Cache-Control: private, max-age=60", .isPrivate),
-        ])
-    func `what was stored because of a rule that is gone is dropped`(
-        field: String, override: PolicyOverrides
-    ) {
-        let stored = Stored([field, "Date: \(date())"], options: overriding(override))
-        let reread = stored.metadata.reread(
-            stored.head.span, hasQuery: false, options: PolicyOptions())
-        guard case .outdated = reread else {
-            Issue.record("\(reread)")
-            return
-        }
-    }
-
-    @Test func `one with a cookie is dropped where cookies are stripped or forbidden`() {
-        let stored = Stored(fields + ["Set-Cookie: a=1", "Cache-Control: public"])
-        for policy in [SetCookiePolicy.never, .stripped] {
-            var options = PolicyOptions()
-            options.setCookie = policy
-            let reread = stored.metadata.reread(stored.head.span, hasQuery: false, options: options)
-            #expect(reread == .outdated(.setCookie))
-        }
     }
 }

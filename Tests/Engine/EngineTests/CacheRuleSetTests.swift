@@ -95,14 +95,17 @@ struct CacheRuleSetTests {
         let high = ~CacheRuleSet.changeable
         for entry in [
             "cache: { freshness: { default: 1h } }", "cache: { offline: true }",
-            "cache: { freshness: { overrides: [private, noStore] } }",
-            "cache: { setCookie: strip }",
+            "cache: { freshness: { overrides: [mustRevalidate, requestNoCache] } }",
+            "cache: { setCookie: never }",
             "paths: [{ match: [/a], cache: { staleIfError: 1s } }]", paths,
         ] {
             let difference = try difference("/a", entry)
             #expect(difference != 0 && difference & high == 0, "\(entry)")
         }
         for entry in [
+            "cache: { setCookie: strip }", "cache: { setCookie: always }",
+            "cache: { freshness: { overrides: [private] } }",
+            "cache: { freshness: { overrides: [noStore, requestCookie] } }",
             "cache: { key: { query: { ignore: [a] } } }",
             "cache: { key: { fields: { ignore: [User-Agent] } } }",
             "cache: { key: { fields: { normalise: [Accept-Encoding] } } }",
@@ -127,6 +130,17 @@ struct CacheRuleSetTests {
     func `the key of a URI is that of its path`(key: String, keyed: String) throws {
         let rules = try #require(try policy(paths).cacheRules(entryIndex: 0))
         #expect(rules.keyed(CacheKey(bytes: Array(key.utf8))) == CacheKey(bytes: Array(keyed.utf8)))
+    }
+
+    @Test func `the order in which statuses are written makes no difference`() throws {
+        let one = try difference("{ 404: 1s, 5xx: 2s, 301: 3s }")
+        let other = try difference("{ 301: 3s, 5xx: 2s, 404: 1s }")
+        #expect(one == other)
+        func difference(_ statuses: String) throws -> UInt64 {
+            let table = OriginTable()
+            let policy = try policy("cache: { freshness: { byStatus: \(statuses) } }")
+            return try origin("/a", policy, in: table).fingerprint
+        }
     }
 
     @Test func `after a burst they are made again`() throws {

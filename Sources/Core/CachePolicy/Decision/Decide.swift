@@ -157,7 +157,8 @@ extension CacheDecision {
                 of: stored, storedHead: storedHead, for: request, in: requestBytes,
                 options: options)
             return .hit(
-                CacheHit(form: form, age: age, timeToLive: stored.lifetime - age, stale: stale))
+                CacheHit(
+                    form: form, age: age, timeToLive: stored.timeToLive(at: now), stale: stale))
         case .needsValidation(let reason) where stored.hasValidator:
             decision = .validate(
                 ValidationRequest(
@@ -221,15 +222,16 @@ enum Reuse: Equatable {
             ?? Self.freshness(stored, requestDirectives, now)
     }
 
-    /// Any stored response is wanted, whatever its age; but not that to an anonymous request for
-    /// one with Authorization.
+    /// Any stored response is wanted, whatever its age. Offline, not one that must never be used
+    /// without asking, nor that to an anonymous request for one with Authorization.
     private static func anyway(
         _ use: StaleUse, _ stored: StoredMetadata, _ fields: FieldSection, _ now: Int64
     ) -> Reuse? {
-        if use == .offline, fields.contains(.authorization),
-            !stored.flags.contains(.sharedWithAuthorized)
-        {
-            return nil
+        if use == .offline {
+            if stored.flags.contains(.noCache) { return nil }
+            if fields.contains(.authorization), !stored.flags.contains(.sharedWithAuthorized) {
+                return nil
+            }
         }
         return .allowed(stored.isFresh(at: now) ? nil : use)
     }
@@ -262,7 +264,7 @@ enum Reuse: Equatable {
         // not.
         if stored.times.responseTime - now > clockToleranceSeconds { return .clock }
         let age = stored.age(at: now)
-        let timeToLive = stored.lifetime - age
+        let timeToLive = stored.timeToLive(at: now)
         if let maxAge = requestDirectives.maxAge, maxAge == 0 || age > maxAge {
             // RFC 8246 §2: a reload is no reason to revalidate what never changes.
             if timeToLive <= 0 || !stored.flags.contains(.immutable) { return .requestMaxAge }
@@ -276,7 +278,7 @@ enum Reuse: Equatable {
     private static func freshness(
         _ stored: StoredMetadata, _ requestDirectives: CacheDirectives, _ now: Int64
     ) -> Reuse {
-        let timeToLive = stored.lifetime - stored.age(at: now)
+        let timeToLive = stored.timeToLive(at: now)
         if timeToLive > 0 { return .allowed(nil) }
         // §5.2.1.2, unless the origin forbids it (§4.2.4).
         if let maxStale = requestDirectives.maxStale, !stored.flags.contains(.neverStale),

@@ -33,6 +33,11 @@ public struct FieldMeanings: OptionSet, Sendable, Hashable {
 /// and chooses by it. So only what leads every server to a response that suits both clients may be
 /// the same here.
 enum ListMeaning {
+    /// The longest list that is read. Longer ones, which no browser sends, are compared as they
+    /// are, so that a request takes bounded time.
+    static let maximumBytes = 256
+    /// What a meaning begins with: no value of a field has it.
+    private static let mark: UInt8 = 1
     private static let comma = UInt8(ascii: ",")
     private static let semicolon = UInt8(ascii: ";")
 
@@ -80,11 +85,11 @@ enum ListMeaning {
             if weight == 0 || isIdentity { continue }
             if !accepted.contains(coding) { accepted.append(coding) }
         }
-        return Array(codings.filter(accepted.contains).joined(separator: [comma]))
+        return [mark] + codings.filter(accepted.contains).joined(separator: [comma])
     }
 
     /// The languages of a value of Accept-Language in the order in which they are wanted: those of
-    /// one weight separated by commas, `>` before those of the next lower one, `!` before those
+    /// one weight separated by commas, `>` before those of the next lower one, `<` before those
     /// that are not wanted. `nil` if the value must be compared as it is.
     /// - Parameter list: normalized.
     static func languages(in list: [UInt8]) -> [UInt8]? {
@@ -93,11 +98,11 @@ enum ListMeaning {
             guard let (name, weight) = weighted(member) else { return nil }
             byWeight[weight, default: []].append(name)
         }
-        var meaning: [UInt8] = []
+        var meaning = [mark]
         for (weight, names) in byWeight.sorted(by: { $0.key > $1.key }) {
             if weight == 0 {
-                meaning.append(UInt8(ascii: "!"))
-            } else if !meaning.isEmpty {
+                meaning.append(UInt8(ascii: "<"))
+            } else if meaning.count > 1 {
                 meaning.append(UInt8(ascii: ">"))
             }
             let sorted = names.sorted { $0.lexicographicallyPrecedes($1) }

@@ -87,13 +87,22 @@ struct NormalizedValue {
     var isUnordered: Bool { style == .caselessList }
 
     /// The whole value in its canonical order. To be called before ``next(name:fields:in:)``.
-    /// - Parameter meanings: the fields whose values are replaced by what they mean.
+    ///
+    /// - Parameters:
+    ///   - meanings: the fields whose values are replaced by what they mean.
+    ///   - count: how many bytes there may be: of a longer value, one more is returned.
     mutating func bytes(
-        name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>, by meanings: FieldMeanings
+        name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>, by meanings: FieldMeanings,
+        upTo count: Int = .max
     ) -> [UInt8] {
         var bytes: [UInt8] = []
-        while let byte = next(name: name, fields: fields, in: head) { bytes.append(byte) }
-        guard isUnordered else { return bytes }
+        // What a value means may be shorter than the value.
+        let most = max(count, ListMeaning.maximumBytes)
+        while let byte = next(name: name, fields: fields, in: head) {
+            bytes.append(byte)
+            if bytes.count > most { return bytes }
+        }
+        guard isUnordered, bytes.count <= ListMeaning.maximumBytes else { return bytes }
         let isOfCodings = name.equals("accept-encoding")
         if meanings.contains(name) {
             let meaning =

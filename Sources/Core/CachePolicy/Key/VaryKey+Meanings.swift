@@ -60,8 +60,11 @@ extension VaryKey {
             var value = NormalizedValue(name: name, fields: fields, in: head)
             guard value.isPresent == isPresent else { return false }
             guard isPresent else { continue }
-            let bytes = value.bytes(name: name, fields: fields, in: head, by: meanings)
-            let compared = Self.isSecret(name) ? CredentialDigest.of(bytes.span) : bytes
+            let isSecret = Self.isSecret(name)
+            let bytes = value.bytes(
+                name: name, fields: fields, in: head, by: meanings,
+                upTo: isSecret ? .max : stored.count)
+            let compared = isSecret ? CredentialDigest.of(bytes.span) : bytes
             guard let compared, compared.span.hasSameBytes(as: stored) else { return false }
         }
         return true

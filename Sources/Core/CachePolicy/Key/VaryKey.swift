@@ -76,7 +76,8 @@ public struct VaryKey: Sendable, Hashable {
             }
             if value.isPlainly(stored, in: head) { continue }
             if value.isUnordered {
-                let bytes = value.bytes(name: name, fields: fields, in: head, by: [])
+                let bytes = value.bytes(
+                    name: name, fields: fields, in: head, by: [], upTo: stored.count)
                 guard bytes.span.hasSameBytes(as: stored) else { return false }
                 continue
             }

@@ -72,27 +72,38 @@ public struct StatusLifetimes: Sendable, Equatable {
         }
     }
 
-    /// Each with its seconds.
-    public private(set) var lifetimes: [Statuses: Int64] = [:]
+    /// One of them.
+    public struct Lifetime: Sendable, Equatable {
+        public let statuses: Statuses
+        public let seconds: Int64
+    }
+
+    /// All of them, in the order of what they are for, so that equal tables have one form.
+    public private(set) var lifetimes: [Lifetime] = []
 
     /// Creates a table without any.
     public init() {}
 
     /// Sets the lifetime of some responses.
     public mutating func set(_ seconds: Int64, for statuses: Statuses) {
-        lifetimes[statuses] = seconds
+        lifetimes.removeAll { $0.statuses == statuses }
+        lifetimes.append(Lifetime(statuses: statuses, seconds: seconds))
+        lifetimes.sort { $0.statuses < $1.statuses }
     }
 
     /// The lifetime of responses with this status, in seconds; `nil` if nothing is said about it.
     public func seconds(for status: UInt16) -> Int64? {
-        lifetimes[.code(status)] ?? lifetimes[.ofClass(UInt8(clamping: status / 100))]
+        func seconds(_ statuses: Statuses) -> Int64? {
+            lifetimes.first { $0.statuses == statuses }?.seconds
+        }
+        return seconds(.code(status)) ?? seconds(.ofClass(UInt8(clamping: status / 100)))
     }
 
     /// Whether some of them are for responses that the heuristic is not for (RFC 9111 §4.2.2).
     public var extendsHeuristics: Bool {
-        lifetimes.contains { statuses, seconds in
-            switch statuses {
-            case _ where seconds == 0: false
+        lifetimes.contains { lifetime in
+            switch lifetime.statuses {
+            case _ where lifetime.seconds == 0: false
             case .ofClass: true
             case .code(let code): !StatusRules.isHeuristicallyCacheable(code)
             }

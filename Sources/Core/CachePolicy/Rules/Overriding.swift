@@ -86,6 +86,37 @@ extension PolicyOptions {
         isKeyed(by: "cookie") || box?.options.overrides.contains(.requestCookie) ?? false
     }
 
+    /// Whether the route has responses used without asking the server that do not allow that
+    /// themselves.
+    var usesUnasked: Bool {
+        guard let route = box?.options else { return staleWhenUnreachableSeconds > 0 }
+        return route.isOffline || route.staleIfErrorSeconds > 0 || staleWhenUnreachableSeconds > 0
+    }
+
+    /// Why a response is not stored that others would get for a time, or in a case, that it does
+    /// not state: a client that sends a cookie, or proves who it is, may get one of its own. The
+    /// stored head does not describe the request, so that the response could not be stored without
+    /// that.
+    func reasonAgainstSharing(
+        _ lifetime: Int64, _ source: FreshnessSource, for request: borrowing RequestHead
+    ) -> NotStoredReason? {
+        guard isShared, source.isGuess || lifetime == 0 && usesUnasked else { return nil }
+        if request.fields.contains(.cookie), !allowsGuessesForCookies { return .cookie }
+        // The heuristic is RFC 9111's, which says when such a response may be shared.
+        guard source != .heuristic, request.fields.contains(.authorization),
+            !isKeyed(by: "authorization")
+        else { return nil }
+        return .authorization
+    }
+
+    /// Whether a response may answer requests with Authorization. Some directives allow that only
+    /// because the server is asked once its own lifetime is over (RFC 9111 §3.5).
+    func sharesWithAuthorized(_ directives: CacheDirectives, _ source: FreshnessSource) -> Bool {
+        if !isShared || allowsEachUserOwn { return true }
+        guard source == .rule else { return directives.allowsSharingAuthorized }
+        return directives.flags.contains(.isPublic) || directives.sharedMaxAge ?? 0 > 0
+    }
+
     /// Whether responses to requests with Authorization may be stored, since each user has their
     /// own: `private` does not count, and the key has the field.
     var allowsEachUserOwn: Bool {

@@ -6,9 +6,9 @@ public enum RereadResponse: Sendable, Equatable {
     case kept(StoredMetadata)
     /// It would not have been stored under the rules, and is to be dropped.
     case outdated(NotStoredReason)
-    /// It has been made stale since it was stored, and is used as that: the server will say more
-    /// about it.
-    case stale
+    /// It would get a lifetime, or be used in cases, that it does not state. Whether its request
+    /// allowed that is not known any more: it is not used.
+    case unknown
 }
 
 extension StoredMetadata {
@@ -21,14 +21,17 @@ extension StoredMetadata {
     public func reread(
         _ head: Span<UInt8>, hasQuery: Bool, options: PolicyOptions
     ) -> RereadResponse {
-        if freshUntil < times.responseTime - times.initialAge + lifetime { return .stale }
         guard let facts = ResponseFacts(storedHead: head, times: times, options: options),
             var metadata = StoredMetadata(
                 storedHead: head, times: times, hasQuery: hasQuery, options: options)
         else { return .outdated(.storeUnavailable) }
-        // What the request had is not known, but the key is not changed by such rules.
         if let reason = facts.reasonAgainstStoring(isAuthorized: false, options: options) {
             return .outdated(reason)
+        }
+        if options.isShared {
+            let isNewGuess =
+                metadata.source.isGuess && source != .rule && source != metadata.source
+            if isNewGuess || metadata.lifetime == 0 && options.usesUnasked { return .unknown }
         }
         metadata.bodyBytes = bodyBytes
         return .kept(metadata)

@@ -81,13 +81,8 @@ extension StoreDecision {
         if isPost, !source.isExplicit || lifetime <= times.initialAge {
             return .doNotStore(.notCacheableByDefault)
         }
-        // A client that sends a cookie may get a personalized response, which a guess at its
-        // freshness would serve to others. The stored head does not describe the request, so that
-        // the response could not be stored without the guess.
-        if options.isShared, source.isGuess, request.fields.contains(.cookie),
-            !options.allowsGuessesForCookies
-        {
-            return .doNotStore(.cookie)
+        if let reason = options.reasonAgainstSharing(lifetime, source, for: request) {
+            return .doNotStore(reason)
         }
         guard facts.couldBeReused(lifetime: lifetime, age: times.initialAge, options) else {
             return .doNotStore(.uselessWithoutValidator)

@@ -52,7 +52,10 @@ extension StoredFlags {
         let directives = given.flags.union(facts.directives.flags)
         guard !directives.contains(.noTransform) else { return }
         if isEncoded {
-            if !StoredCoding.variesByCoding(head) { insert(.encoded) }
+            let isIgnored = options.box?.options.ignoredFields.contains {
+                $0.span.equals("accept-encoding")
+            }
+            if isIgnored ?? false || !StoredCoding.variesByCoding(head) { insert(.encoded) }
         } else if let types = compressed, facts.status == 200,
             directives.isDisjoint(with: [.isPrivate, .privateFields]),
             !facts.present.contains(.setCookie), StoredCoding.isOf(types, head)

@@ -198,10 +198,7 @@ extension StoredMetadata {
         func set(_ flag: StoredFlags, if condition: Bool) { if condition { flags.insert(flag) } }
         set(.noCache, if: directives.flags.contains(.noCache))
         set(.neverStale, if: options.forbidsStale(directives))
-        set(
-            .sharedWithAuthorized,
-            if: !options.isShared || directives.allowsSharingAuthorized
-                || options.allowsEachUserOwn)
+        set(.sharedWithAuthorized, if: options.sharesWithAuthorized(directives, source))
         set(.immutable, if: directives.flags.contains(.immutable))
         set(.weakEntityTag, if: isWeak)
         set(.strongLastModified, if: facts.isLastModifiedStrong)

@@ -174,6 +174,12 @@ public struct StoredMetadata: Sendable, Equatable {
         return resident <= 0 ? times.initialAge : times.initialAge &+ resident
     }
 
+    /// Seconds of freshness left at `now`, negative if it is stale: lifetime - age, or less if it
+    /// was made stale.
+    @inlinable public func timeToLive(at now: Int64) -> Int64 {
+        freshUntil &- max(now, times.responseTime)
+    }
+
     /// Whether it is fresh at `now`: lifetime > age. If the clock was set back to before the
     /// response was received, it counts as stale, since its age is unknown.
     public func isFresh(at now: Int64) -> Bool {

@@ -83,10 +83,10 @@ public struct FreshenedResponse: Sendable, Equatable {
         var vary = VaryKey.none
         if requestDirectives.flags.contains(.noStore) {
             storage = .leave(.requestNoStore)
-        } else if options.isShared, metadata.source.isGuess, request.fields.contains(.cookie),
-            !options.allowsGuessesForCookies
+        } else if let reason = options.reasonAgainstSharing(
+            metadata.lifetime, metadata.source, for: request)
         {
-            storage = .leave(.cookie)
+            storage = .leave(reason)
         } else if let reason = incoming.reasonAgainstOverriding(for: request, options: options) {
             storage = .leave(reason)
         } else if let reason = facts.reasonAgainstStoring(

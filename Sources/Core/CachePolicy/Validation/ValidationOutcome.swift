@@ -127,7 +127,7 @@ extension CacheHit {
                 || stored.flags.contains(.sharedWithAuthorized)
         else { return nil }
         let age = stored.age(at: now)
-        let staleness = age - stored.lifetime
+        let staleness = -stored.timeToLive(at: now)
         let use: StaleUse
         switch failure {
         case .status(let status) where !StatusRules.isServerError(status): return nil

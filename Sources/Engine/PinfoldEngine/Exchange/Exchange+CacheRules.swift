@@ -136,18 +136,21 @@ extension Exchange {
         guard let response = candidates.max(by: { $0.metadata.date < $1.metadata.date }) else {
             return nil
         }
+        // It was made stale, and is used as that: its head says nothing of it.
+        if response.staleSince > 0 { return response }
         switch response.metadata.reread(
             response.head.octets, hasQuery: caching.key?.hasQuery ?? false,
             options: origin.caching.options)
         {
         case .kept(let metadata):
+            origin.describeTrust(in: store)
             return try? store.update(
                 response, vary: response.varyKey, head: response.head, metadata: metadata,
                 policy: origin.fingerprint)
         case .outdated:
             store.remove(response)
             return nil
-        case .stale: return response
+        case .unknown: return nil
         }
     }
 

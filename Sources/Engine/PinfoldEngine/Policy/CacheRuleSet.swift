@@ -86,10 +86,7 @@ final class CacheRuleSet: Sendable {
     private static func mark(
         _ rules: CacheRules, _ entry: HostEntry, _ patterns: [String], besides others: [UInt64]
     ) -> UInt64 {
-        // The fields that the entry adds to the key are part of the trust.
-        var key = KeyRules()
-        key.fields = entry.cache.key.fields
-        let sharing = rules.key == key ? 0 : FNV1a.hash(String(reflecting: rules.key))
+        let sharing = Self.sharing(rules, entry)
         var text = "pinfold cache rules 1\n" + patterns.joined(separator: "\n")
         while true {
             let changing = FNV1a.hash(text + "\n" + String(reflecting: rules))
@@ -99,6 +96,21 @@ final class CacheRuleSet: Sendable {
             }
             text += "+"
         }
+    }
+
+    /// What decides who shares a response, and is never changed for what is stored: 0 if nothing
+    /// out of the ordinary does.
+    private static func sharing(_ rules: CacheRules, _ entry: HostEntry) -> UInt64 {
+        // The fields that the entry adds to the key are part of the trust.
+        var key = KeyRules()
+        key.fields = entry.cache.key.fields
+        var overrides = rules.freshness.overrides ?? []
+        overrides.subtract([.mustRevalidate, .requestNoCache])
+        let setsCookies = rules.setCookie == .strip || rules.setCookie == .always
+        if rules.key == key, overrides.isEmpty, !setsCookies { return 0 }
+        let cookies = setsCookies ? rules.setCookie?.rawValue ?? "" : ""
+        let keys = rules.key == key ? "" : String(reflecting: rules.key)
+        return FNV1a.hash("\(overrides.names) \(cookies) \(keys)")
     }
 
     private static func sentHead(_ rules: CacheRules) -> ResponseHeadRules? {

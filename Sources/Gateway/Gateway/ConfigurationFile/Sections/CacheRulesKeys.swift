@@ -152,8 +152,9 @@ extension CacheRules {
 extension StatusLifetimes {
     /// A flow mapping, in the order of the codes.
     fileprivate var yaml: String {
-        let pairs = lifetimes.sorted { $0.key.description < $1.key.description }
-            .map { "\"\($0.key)\": \(Quantity.text(milliseconds: $0.value * 1_000))" }
+        let pairs = lifetimes.map {
+            "\"\($0.statuses)\": \(Quantity.text(milliseconds: $0.seconds * 1_000))"
+        }
         return pairs.isEmpty ? "{}" : "{ \(pairs.joined(separator: ", ")) }"
     }
 }

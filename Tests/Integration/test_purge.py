@@ -292,6 +292,21 @@ def test_a_rule_of_access_decides_about_the_method_too(gateway, there):
     assert present(running, there.url("/a")) == [True]
 
 
+def test_what_was_obtained_by_other_ways_is_purged_as_well(gateway, there, workspace):
+    """The rule that allows PURGE names no parents, and the one that allows GET does."""
+    parent = gateway({})
+    running = gateway({
+        "parents": {"up": {"url": "http://%s:%d" % parent.proxy}},
+        "access": {"rules": [
+            {"name": "ops", "methods": ["PURGE"], "action": "allow"},
+            {"name": "all", "methods": ["GET"], "action": "allow", "parents": ["up"]}]}, **LOCAL})
+    url = there.url("/a")
+    get(running, url)
+    assert "hit" in get(running, url).cache_status
+    assert purge(running, url).status == 200
+    assert get(running, url).cache_status.get("fwd") == "uri-miss"
+
+
 # What is under way
 
 

@@ -204,8 +204,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Engine/MetricsTests": ["TestSupport", "PinfoldMetrics"],
     "Engine/EngineTests": [
         "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "TestSupport",
-        "EngineTestSupport", "CachePolicy", "Trust", "AccessPolicy", "Authentication",
-        "PinfoldConfiguration",
+        "EngineTestSupport", "ContentCoding", "CachePolicy", "Trust", "AccessPolicy",
+        "Authentication", "PinfoldConfiguration",
         "Transformation", "JSONSchema", "Activity", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
         "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Logging",
         "RawStructuredFieldValues",

@@ -68,12 +68,12 @@ def test_ceilings_are_read() -> None:
 
 
 @pytest.mark.parametrize(("line", "problem"), [
-    ("hot 1000", "ceilings:12: expected a load"),
-    ("hit", "ceilings:12: expected a load"),
-    ("hit 1,000", "ceilings:12: expected a load"),
-    ("hit -5", "ceilings:12: expected a load"),
-    ("hit 1 2", "ceilings:12: expected a load"),
-    ("hit 1100", "ceilings:12: hit already has a ceiling"),
+    ("hot 1000", "ceilings:14: expected a load"),
+    ("hit", "ceilings:14: expected a load"),
+    ("hit 1,000", "ceilings:14: expected a load"),
+    ("hit -5", "ceilings:14: expected a load"),
+    ("hit 1 2", "ceilings:14: expected a load"),
+    ("hit 1100", "ceilings:14: hit already has a ceiling"),
 ])
 def test_a_line_that_is_no_ceiling_is_an_error(line: str, problem: str) -> None:
     with pytest.raises(costs.Failure, match=problem):

@@ -499,4 +499,5 @@ def test_the_access_log_says_what_was_done(gateway, origin):
     table = Table(gateway, origin, "gzip", TAG)
     table.get("gzip")
     table.get("identity")
-    assert [line.get("changed") for line in table.running.wait_access(2)] == [None, "decoded"]
+    # In the order in which the workers have written them.
+    assert {line.get("changed") for line in table.running.wait_access(2)} == {None, "decoded"}

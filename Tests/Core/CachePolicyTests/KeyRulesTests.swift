@@ -90,6 +90,30 @@ struct KeyRulesTests {
         #expect(keyed(once, ignore: ["utm_*", "fbclid"], sort: true) == once)
     }
 
+    @Test(arguments: 0..<8) func `the key of any key is that key`(seed: Int) {
+        var random = SystemRandomNumberGenerator()
+        let pieces = [
+            "a", "b", "utm_a", "A", "=", "&", "&", "=1", "[", "]", ".", ";", "%61", "?", "+",
+        ]
+        for _ in 0..<500 {
+            let query = (0..<Int.random(in: 0..<12, using: &random)).map { _ in
+                pieces.randomElement(using: &random) ?? ""
+            }.joined()
+            let keep = seed & 1 == 0 ? nil : ["a", "utm_*"]
+            let ignore = seed & 2 == 0 || keep != nil ? [] : ["utm_*", "b"]
+            let sort = seed & 4 != 0
+            let once = keyed("/x?\(query)", ignore: ignore, keep: keep, sort: sort)
+            #expect(keyed(once, ignore: ignore, keep: keep, sort: sort) == once, "\(query)")
+        }
+    }
+
+    @Test func `a query with too many parameters stays as it is`() {
+        let most = Array(repeating: "utm_a", count: 256).joined(separator: "&")
+        #expect(keyed("/x?\(most)", ignore: ["utm_*"]) == "/x")
+        #expect(keyed("/x?\(most)&utm_a", ignore: ["utm_*"]) == "/x?\(most)&utm_a")
+        #expect(keyed("/x?\(most)&a", sort: true) == "/x?\(most)&a")
+    }
+
     @Test func `without rules it stays as it is`() {
         #expect(keyed("/x?b=1&a=2;%&&") == "/x?b=1&a=2;%&&")
         #expect(KeyRules().leavesQuery)
@@ -145,6 +169,15 @@ struct BypassConditionsTests {
         let bytes = Array(value.utf8)
         let found = conditions.areMet(byCookies: bytes.span)
         #expect(found == isMet)
+    }
+
+    @Test func `more than can be looked at counts as met`() {
+        let many = Array(repeating: "a=1", count: 257)
+        let query = Array("/x?\(many.joined(separator: "&"))".utf8)
+        let cookies = Array(many.joined(separator: "; ").utf8)
+        let byQuery = conditions.areMet(byQueryOf: query.span)
+        let byCookies = conditions.areMet(byCookies: cookies.span)
+        #expect(byQuery && byCookies)
     }
 
     @Test func `without any none is met`() {

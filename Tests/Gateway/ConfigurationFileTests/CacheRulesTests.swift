@@ -173,6 +173,11 @@ struct CacheRulesTests {
         Wrong(
             "hosts: [{ match: [a], cache: { targetedField: [a, b, c, d, e] } }]",
             "1: hosts[0].cache.targetedField: has 5 fields; expected at most 4"),
+        Wrong(
+            "hosts: [{ match: [a], cache: { bypass: { cookies: "
+                + "[\((0..<65).map { "a\($0)" }.joined(separator: ", "))] } } }]",
+            "1: hosts[0].cache.bypass.cookies: has 65 entries; expected at most 64 names of cookies"
+        ),
     ])
     func `a wrong value is reported with its line, its key and what was expected`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)

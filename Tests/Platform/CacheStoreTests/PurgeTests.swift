@@ -304,7 +304,6 @@ struct PurgeTests {
         put(store, "http://a/", "Cache-Tag: red\r\n")
         // A folder in its place can be neither opened nor replaced.
         let path = folder.file("cache.sqlite.purges")
-        try FileManager.default.removeItem(atPath: path)
         try FileManager.default.createDirectory(
             atPath: path + "/inside", withIntermediateDirectories: true)
         var reason: PurgeError?

@@ -35,7 +35,7 @@ struct StoredInHeapTests {
         #expect(heap.usedBytes == (count < 4000 ? 0 : units * Slab.unitBytes))
         if count > 4000 {
             // What it counts is what it occupies.
-            #expect(store.statistics().memoryBytes == 320 + units * Slab.unitBytes)
+            #expect(store.statistics().memoryBytes == 328 + units * Slab.unitBytes)
             #expect(store.statistics().memoryHeapBytes == Slab.bytes)
         }
     }

@@ -82,8 +82,9 @@ extension VaryKey {
         let names = names
         while position < names.count {
             let end = position + 1 + Int(names[position])
-            guard Self.impersonal.contains(names[(position + 1)..<end])
-                || Self.isMeanings(names.span.extracting((position + 1)..<end))
+            guard
+                Self.impersonal.contains(names[(position + 1)..<end])
+                    || Self.isMeanings(names.span.extracting((position + 1)..<end))
             else { return false }
             position = end
         }
@@ -119,8 +120,8 @@ extension VaryKey {
         return nil
     }
 
-    /// The key that a request would have if it differed in Accept-Encoding alone; `nil` if the field
-    /// is not nominated.
+    /// The key that a request would have if it differed in Accept-Encoding alone; `nil` if the
+    /// field is not nominated.
     /// - Parameter index: of the value in ``commonCodings``.
     public func ofOtherCoding(_ index: Int) -> VaryKey? {
         guard let place = place(of: "accept-encoding") else { return nil }

@@ -20,6 +20,9 @@ public struct KeyRules: Sendable, Equatable {
     /// Creates rules that change nothing.
     public init() {}
 
+    /// The most patterns of names in a list.
+    public static let maximumPatterns = 64
+
     /// The fields that can be compared by their meaning, in lower case.
     public static let normalizable = ["accept-encoding", "accept-language"]
 

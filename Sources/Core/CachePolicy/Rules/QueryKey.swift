@@ -11,7 +11,12 @@ import HTTPCore
 /// - one that ``KeyRules/keptParameters`` names in another case, or as PHP would, is kept;
 /// - a query with such a parameter, or with names that a server might take for the same in other
 ///   ways, is not put in order.
+///
+/// A query of more than ``maximumParameters`` is part of the key as it is.
 struct QueryKey {
+    /// The most parameters that are compared with patterns, so that a request takes bounded time.
+    static let maximumParameters = 256
+
     let ignored: [NamePattern]
     let kept: [NamePattern]?
     let sorts: Bool
@@ -27,6 +32,11 @@ struct QueryKey {
     /// Appends the query, with its question mark, as it is in the key; nothing if nothing is left.
     /// - Parameter query: without the question mark.
     func append(_ query: Span<UInt8>, to key: inout [UInt8]) {
+        guard Self.isShort(query) else {
+            key.append(UInt8(ascii: "?"))
+            for index in query.indices { key.append(query[index]) }
+            return
+        }
         var parameters: [Range<Int>] = []
         var start = 0
         for index in 0...query.count where index == query.count || query[index] == ampersand {
@@ -44,6 +54,16 @@ struct QueryKey {
     }
 
     private var ampersand: UInt8 { UInt8(ascii: "&") }
+
+    /// Whether a query, or a value of Cookie, has no more than ``maximumParameters``.
+    static func isShort(_ query: Span<UInt8>) -> Bool {
+        var separators = 0
+        for index in query.indices
+        where query[index] == UInt8(ascii: "&") || query[index] == UInt8(ascii: ";") {
+            separators += 1
+        }
+        return separators < maximumParameters
+    }
 
     private func isLeftOut(_ parameter: Span<UInt8>) -> Bool {
         guard let end = Self.nameEnd(of: parameter) else { return false }
@@ -151,11 +171,14 @@ extension KeyRules {
 extension BypassConditions {
     /// Whether the query of a path and query has a parameter whose name is among these, decoded and
     /// whatever its case: a request that a server may understand so is not answered from the cache.
+    /// One with too many parameters to look at counts as that.
     public func areMet(byQueryOf target: Span<UInt8>) -> Bool {
         guard let parameters, !parameters.isEmpty else { return false }
         var start = 0
         while start < target.count, target[start] != UInt8(ascii: "?") { start += 1 }
         start += 1
+        guard start >= target.count || QueryKey.isShort(target.extracting(start..<target.count))
+        else { return true }
         var index = start
         while index <= target.count {
             let isEnd =
@@ -190,9 +213,10 @@ extension BypassConditions {
         return patterns.contains { $0.matches(name.span, ignoringCase: true) }
     }
 
-    /// Whether a value of Cookie has a cookie whose name is among these.
+    /// Whether a value of Cookie has a cookie whose name is among these, or too many to look at.
     public func areMet(byCookies value: Span<UInt8>) -> Bool {
         guard let cookies, !cookies.isEmpty else { return false }
+        guard QueryKey.isShort(value) else { return true }
         var start = 0
         for index in 0...value.count
         where index == value.count || value[index] == UInt8(ascii: ";") {

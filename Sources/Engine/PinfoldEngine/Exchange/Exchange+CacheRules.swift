@@ -6,39 +6,63 @@ import HTTPCore
 // path. For such a request its origin is another one, with these rules, and the same connections.
 extension Exchange {
     /// Looks a request up by the rules of its path.
+    ///
+    /// First by its URI as it is sent. A response that is stored under that tells by itself which
+    /// rules it was stored under: then they are those of the path, which need not be compared with
+    /// any pattern. The key of a key is that key: what is stored under a URI as it is sent is
+    /// stored under the key that the rules make of it.
     @inline(never)
     func lookUpByRules(at base: Origin) {
         guard base.usesRules else { return missed(.bypass) }
-        if foundByRules(at: base) { return }
+        let view = base.keyStart.keyByRules(
+            path: requestHead.octets.extracting(request.path.indices),
+            into: environment.keyMemory)
+        guard let view, let stored = store?.lookup(view) else {
+            let origin = chooseRules(at: base)
+            return isKeptAway(by: origin) ? () : lookUp(at: origin)
+        }
+        if case .one(let response) = stored,
+            let origin = origins.ruled(base, bearing: response.policy)
+        {
+            go(byRulesOf: origin)
+            return isKeptAway(by: origin) ? () : use(stored, view, origin)
+        }
         let origin = chooseRules(at: base)
-        if bypassesByRules(origin) { return missed(.bypass) }
-        lookUp(at: origin)
+        if isKeptAway(by: origin) { return }
+        guard origin.usesCachePlainly, origin.caching.query == nil || !view.hasQuery else {
+            return lookUp(at: origin)
+        }
+        use(stored, view, origin)
     }
 
-    /// Goes on with a response in memory that tells by itself which rules it was stored under: then
-    /// they are those of the path, and it need not be compared with any pattern.
-    ///
-    /// The key of a key is that key. So what is stored under a URI as it is sent is stored under
-    /// the key that the rules make of it.
-    private func foundByRules(at base: Origin) -> Bool {
-        guard
-            let view = base.keyStart.keyByRules(
-                path: requestHead.octets.extracting(request.path.indices),
-                into: environment.keyMemory),
-            case .one(let response)? = store?.lookup(view),
-            let origin = origins.ruled(base, bearing: response.policy)
-        else { return false }
-        go(byRulesOf: origin)
+    /// Goes on with what is in memory under a key.
+    private func use(_ stored: MemoryMatch, _ view: CacheKeyView, _ origin: Origin) {
+        switch stored {
+        case .none: lookUpOnDisk(view, beside: [])
+        case .one(let response):
+            guard answers(response, origin) else {
+                return lookUpOnDisk(view, beside: [response])
+            }
+            found(response, view, origin)
+        case .several(let responses):
+            guard let response = select(from: responses, origin) else {
+                return lookUpOnDisk(view, beside: responses)
+            }
+            found(response, view, origin)
+        }
+    }
+
+    /// Whether the rules keep the request away from the cache. If so, it has been forwarded.
+    private func isKeptAway(by origin: Origin) -> Bool {
         if bypassesByRules(origin) {
             missed(.bypass)
-        } else if bypassesCache(origin) {
-            missed(.bypassField)
-        } else if answers(response, origin) {
-            found(response, view, origin)
-        } else {
-            lookUpOnDisk(view, beside: [response])
+            return true
         }
-        return true
+        if bypassesCache(origin) {
+            missed(.bypassField)
+            return true
+        }
+        return false
     }
 
     /// Goes on by the rules of the request's path.

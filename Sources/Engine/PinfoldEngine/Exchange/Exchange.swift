@@ -10,7 +10,7 @@ import PinfoldMetrics
 /// `Exchange+Rates` (whether the rate of a rule lets it proceed),
 /// `Exchange+Route` (finding the origin, and whether it may be contacted),
 /// `Exchange+Rewriting` (applying the route's rules to the request), `Exchange+Lookup` and
-/// `Exchange+Query` (the cache),
+/// `Exchange+Query` (the cache), `Exchange+CacheRules` (the rules for its use),
 /// `Exchange+Collapse` (waiting for the response to an identical request), `Exchange+Gather`
 /// (collecting content that arrives slowly), `Exchange+Balancing` (which of several servers it
 /// goes to), `Exchange+Forward` (the connection, the request's

@@ -190,8 +190,8 @@ extension Environment {
     /// Has another thread make a rendition.
     ///
     /// - Parameters:
-    ///   - account: the client for which it is made; `nil` if an exchange waits for it, which counts
-    ///     as such.
+    ///   - account: the client for which it is made; `nil` if an exchange waits for it, which
+    ///     counts as such.
     ///   - end: called on that thread with the result.
     /// - Returns: `false` if too much is waiting, or is being made for this client; `end` is not
     ///   called then.

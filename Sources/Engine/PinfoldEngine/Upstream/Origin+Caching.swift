@@ -21,8 +21,6 @@ extension Origin {
         let conditions: BypassConditions?
         /// What changes in heads for clients because of the cache; `nil` for nothing.
         let sentHead: ResponseHeadRules?
-        /// The response fields that hold tags, in lower case.
-        let tagFields: [String]
 
         init(
             options: PolicyOptions = PolicyOptions(), bypassFields: BypassFields = BypassFields([]),
@@ -35,7 +33,6 @@ extension Origin {
             query = nil
             conditions = nil
             sentHead = nil
-            tagFields = CacheRules.defaultTagFields.map(\.lowercasedASCII)
         }
 
         /// - Parameter route: the rules for the request's path; `nil` if there are none.
@@ -76,7 +73,6 @@ extension Origin {
                 !(conditions.cookies ?? []).isEmpty || !(conditions.parameters ?? []).isEmpty
             self.conditions = hasConditions ? conditions : nil
             sentHead = route?.sentHead
-            tagFields = (rules.tagFields ?? CacheRules.defaultTagFields).map(\.lowercasedASCII)
         }
     }
 }

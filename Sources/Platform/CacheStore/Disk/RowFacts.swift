@@ -4,7 +4,7 @@ struct RowFacts: Sendable, Equatable {
     var staleSince: Int64 = 0
     /// How often it has been used.
     var hits: Int64 = 0
-    /// The hash of its host, an IPv6 address in brackets.
+    /// The hash of its host, an IPv6 address in brackets: 32 bits.
     var host: Int64 = 0
     /// The hashes of its tags, 32 bits each, little-endian; `many` if they are too many.
     var tags: [UInt8] = []
@@ -31,8 +31,9 @@ struct RowFacts: Sendable, Equatable {
         staleSince = max(1, staleSince > 0 ? min(staleSince, time) : time)
     }
 
+    /// 32 bits, as a number that takes no more space than that in a row.
     static func hash(_ bytes: UnsafeRawBufferPointer, _ seed: UInt64) -> Int64 {
-        Int64(bitPattern: XXHash64.hash(bytes, seed: seed))
+        Int64(Int32(truncatingIfNeeded: XXHash64.hash(bytes, seed: seed)))
     }
 }
 

@@ -136,9 +136,9 @@ enum Schema {
             let own = isShared ? pageBytes / max(1, RowSize.page / cell.bytes) : cell.bytes
             return Int64(own + cell.overflowPages * pageBytes)
         }
-        // Its narrow row takes some 45 bytes.
+        // Its narrow row takes some 41 bytes.
         let content = RowSize.cell(blobs: [recordBytes, inlineBytes], id: typicalID)
-        var total = bytes(content, isShared: inlineBytes < 2 * PageFill.smallestPart) + 45
+        var total = bytes(content, isShared: inlineBytes < 2 * PageFill.smallestPart) + 41
         if chunked > 0 {
             let whole = chunked / UInt64(chunkBytes)
             let rest = Int(chunked % UInt64(chunkBytes))

@@ -198,7 +198,8 @@ extension DiskWriter {
         guard now >= sharingAt else { return }
         sharingAt = now + Self.sharingInterval
         tier.catchUp(memory)
-        guard !isAway, filesExist(), !lock.hasReaders else { return }
+        guard !isAway else { return sweepMemory() }
+        guard filesExist(), !lock.hasReaders else { return }
         do throws(DatabaseError) {
             try becomeSole()
         } catch {
@@ -361,8 +362,6 @@ extension DiskTier {
             ) { attention.bitwiseOr(Self.purging, ordering: .sequentiallyConsistent) }
             memory?.note(serial)
             bans.settle(serial, [ban.pattern], through: index.lastID)
-            // What it may remove from the rows is for the other one to remove.
-            if index.phase == .handedOver { bans.hasNoDisk(through: serial) }
         }
     }
 

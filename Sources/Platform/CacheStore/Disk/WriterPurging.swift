@@ -98,6 +98,18 @@ extension DiskWriter {
         tier.bans.count(verdict, inMemory: false)
     }
 
+    /// Removes from memory what another process has purged. The rows are for that one to remove;
+    /// until they are, the bans stay in force here.
+    func sweepMemory() {
+        guard let memory, let target = tier.bans.memoryTarget else { return }
+        var place: MemoryTier.Place? = MemoryTier.Place()
+        while let from = place { place = memory.sweep(from: from) }
+        tier.bans.sweptMemory(through: target)
+        tier.bans.ifMemoryIsSwept {
+            tier.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
+        }
+    }
+
     /// Ends the bans that have been carried out.
     func retireBans() {
         let pending = tier.index.firstWaiting
@@ -127,6 +139,8 @@ extension DiskWriter {
         let (bans, serial) = tier.bans.unfinished
         tier.purges.withLock { file in
             file.isOurs = true
+            // Without any ban there need be no file; the first purge makes one.
+            guard !bans.isEmpty || found.isDamaged else { return }
             file.journal = try? PurgeJournal.create(files.purges, bans, lastSerial: serial)
         }
     }

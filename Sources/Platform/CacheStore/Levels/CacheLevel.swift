@@ -135,7 +135,8 @@ package protocol CacheLevel: ChunkSource {
     // MARK: As a whole
 
     /// Removes everything. Called without a lock; what it promises is the same as for a change of
-    /// every key.
+    /// every key. It is called for each purge by a pattern, too, hard or soft: of the levels, only
+    /// the disk knows what it has well enough to remove less (`BansInForce`).
     func purge()
 
     /// Calls `completion` when everything accepted until now has been carried out or given up.

@@ -34,7 +34,7 @@ extension CacheStore {
         clerk.run { [lister] in completion(keys.flatMap { lister.entries(of: $0, policy) }) }
     }
 
-    /// Counts what purges would be about now, and removes nothing.
+    /// Counts what purges would be about now, in memory and on disk, and removes nothing.
     public func count(
         _ purges: [Purge], completion: @escaping @Sendable (PurgeProgress) -> Void
     ) -> Bool {
@@ -153,7 +153,7 @@ struct EntryLister: Sendable {
         }
     }
 
-    /// What is only in memory, and all rows, that purges would be about.
+    /// What in memory, and which rows, purges would be about. What is in both counts in both.
     func count(_ purges: [Purge]) -> PurgeProgress {
         var table = BanTable()
         table.tagFields = bans.tagFields

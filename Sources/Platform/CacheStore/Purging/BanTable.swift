@@ -157,18 +157,6 @@ struct BanTable: Sendable {
         return found.verdict
     }
 
-    /// Whether a response to a request for this key may be banned, whatever its head will be.
-    func mayConcern(key: UnsafeRawBufferPointer, _ age: BanAge) -> Bool {
-        guard !isEmpty else { return false }
-        var found = Found(age: age)
-        findByKey(StoredURI(key), &found)
-        if !found.verdict.isNone { return true }
-        return tags.values.contains { marks in
-            (marks.hard.map { age.isBefore($0) } ?? false)
-                || (marks.soft.map { age.isBefore($0) } ?? false)
-        }
-    }
-
     private func findByKey(_ stored: StoredURI, _ found: inout Found) {
         found.add(everything)
         if !keys.isEmpty {

@@ -44,7 +44,7 @@ final class BansInForce: Sendable {
     private let isActive = Atomic<Bool>(false)
 
     /// The number of purges whose progress is known.
-    private static let progressLimit = 1024
+    fileprivate static let progressLimit = 1024
     /// Bytes of keys that wait for the disk at most.
     static let keyLimit = 8 << 20
 
@@ -67,12 +67,6 @@ final class BansInForce: Sendable {
     /// The same for a response in memory, under the lock of its key.
     func verdict(_ response: CachedResponse) -> BanVerdict {
         verdict(key: response.key, head: response.head, .born(response.born))
-    }
-
-    /// See `BanTable.mayConcern`.
-    func mayConcern(key: UnsafeRawBufferPointer, _ age: BanAge) -> Bool {
-        guard isInForce else { return false }
-        return state.withLock { $0.table.mayConcern(key: key, age) }
     }
 
     func progress(_ id: UInt64) -> PurgeProgress? {
@@ -200,7 +194,12 @@ final class BansInForce: Sendable {
         }
     }
 
-    /// There is no database, or it is another process's.
+    /// The keys were told to the process that has the database.
+    func keysWereTold(through serial: UInt64) {
+        state.withLock { $0.forgetKeys(through: serial) }
+    }
+
+    /// There is no database.
     func hasNoDisk(through serial: UInt64) {
         state.withLock { state in
             state.forgetKeys(through: serial)
@@ -336,7 +335,7 @@ extension BansInForce.State {
     mutating func begin(_ serial: UInt64) {
         progress[serial] = PurgeProgress()
         recent.append(serial)
-        if recent.count > 1024 { progress[recent.removeFirst()] = nil }
+        if recent.count > BansInForce.progressLimit { progress[recent.removeFirst()] = nil }
     }
 
     mutating func forgetKeys(through serial: UInt64) {

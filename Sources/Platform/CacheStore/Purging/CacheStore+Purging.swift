@@ -114,7 +114,7 @@ extension CacheStore {
                 disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
             }
             // Without a database nobody else does.
-            if disk.index.phase != .ready {
+            if disk.index.phase == .off(.disabled) {
                 _ = bans.retire(before: memory.firstSuspicion, pending: disk.index.firstWaiting)
             }
         }
@@ -157,7 +157,7 @@ extension CacheStore {
         switch phase {
         case .off(.disabled): bans.hasNoDisk(through: serial)
         // The keys were told to the one that has it.
-        case .handedOver: bans.hasNoDisk(through: serial)
+        case .handedOver: bans.keysWereTold(through: serial)
         case .ready: try disk.writeDown(written, through: serial)
         case .opening, .off: throw .notReady
         }

@@ -178,9 +178,14 @@ extension ConfigurationKey {
             name, place, byDefault: byDefault,
             reading: { _, field in
                 let expected = "a name such as id or utm_*, not percent-encoded"
-                return field.boundedList(of: what)?.compactMap {
-                    $0.parsed(expected: expected, NamePattern.init)
+                guard let elements = field.list(of: what) else { return nil }
+                guard elements.count <= KeyRules.maximumPatterns else {
+                    field.fail(
+                        "has \(elements.count) entries",
+                        expected: "at most \(KeyRules.maximumPatterns) \(what)")
+                    return nil
                 }
+                return elements.compactMap { $0.parsed(expected: expected, NamePattern.init) }
             },
             text: { $0.map { YAMLText.list($0.map(\.description)) } })
     }

@@ -111,7 +111,12 @@ extension Exchange {
             mailbox.post(.purgeEnded(token, order, $0))
         }
         // What is refused at once is answered at once.
-        if !isAccepted, goesOn(after: .loaded) { throw .busy }
+        guard isAccepted else {
+            if goesOn(after: .loaded) { throw .busy }
+            return
+        }
+        // Its client may leave before it is done.
+        audit("purge begins", ["what": "\(order.text)", "soft": "\(order.isSoft)"])
     }
 
     /// Handles what came of a purge.

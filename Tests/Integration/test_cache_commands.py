@@ -135,6 +135,33 @@ def test_without_a_cache_the_resources_say_so(gateway):
         assert response.status == 409 and b"no-cache" in response.body
 
 
+KEY = {"query": {"ignore": ["utm_*"]}}
+
+
+@pytest.mark.parametrize("way", ["forward", "reverse", "balanced"])
+def test_a_url_is_purged_under_the_key_that_its_entry_makes_of_it(gateway, there, way):
+    upstream = there.url("").rstrip("/")
+    listener = {"name": "web", "address": "127.0.0.1:0", "kind": "reverse"}
+    listener |= ({"upstreams": {"servers": [{"url": upstream}]}} if way == "balanced"
+                 else {"upstream": upstream})
+    running = gateway({
+        "listeners": [listener, {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"}],
+        "hosts": [{"match": ["127.0.0.1"], "cache": {"key": KEY},
+                   "request": {"path": {"prefixes": {"/old": "/new"}}}}]})
+    name = "proxy" if way == "forward" else "web"
+    base = upstream if way == "forward" else "http://%s:%d" % running.listeners["web"]
+
+    def hits(path: str) -> bool:
+        target = base + path if way == "forward" else path
+        return "hit" in running.ask(request(target, host="a.test"), name).cache_status
+
+    for path in ("/p?utm_source=x&a=1", "/old/page?a=1"):
+        hits(path)
+        assert hits(path)
+        cache(running, "purge", base + path)
+        assert not hits(path), path
+
+
 # Looking in
 
 
@@ -251,6 +278,20 @@ def test_lists_and_sitemaps_are_requested(running, there, workspace):
                              "--parallel", "1", status=1))
     assert (value["stored"], value["present"]) == (0, 1)
     assert value["notStored"] == {"private": 1} and value["failed"] == {"status 404": 1}
+
+
+def test_a_fetched_sitemap_names_no_files_and_no_other_hosts(running, there, workspace):
+    secret = workspace / "secret.xml"
+    secret.write_text("<urlset><url><loc>http://127.0.0.1/</loc></url></urlset>")
+    SITEMAPS["/sitemap-2.xml"] = (
+        f"<sitemapindex><sitemap><loc>{secret}</loc></sitemap><sitemap><loc>/dev/zero</loc>"
+        "</sitemap><sitemap><loc>http://other.test/s.xml</loc></sitemap>"
+        f"<sitemap><loc>{there.url('/sitemap-3.xml')}</loc></sitemap></sitemapindex>").encode()
+    SITEMAPS["/sitemap-3.xml"] = (
+        f"<urlset><url><loc>{there.url('/own')}</loc></url>"
+        "<url><loc>http://other.test/</loc></url></urlset>").encode()
+    text = cache(running, "warm", "--sitemap", there.url("/sitemap-2.xml"))
+    assert text.startswith("1 stored, 0 were stored before, 0 not stored, 0 failed")
 
 
 def test_a_reverse_listener_is_warmed_by_its_paths(gateway, there):

@@ -100,7 +100,9 @@ def test_the_log_says_who_has_purged_what(running, there):
     stored(running, there.url("/a"))
     purge(running, there.url("/a"))
     written = running.wait_log(r"purged .*")
-    found = next(line for line in written.splitlines() if " purged " in line)
+    lines = running.log().splitlines()
+    assert written and any(" purge begins " in line for line in lines)
+    found = next(line for line in lines if " purged " in line)
     assert "client=127.0.0.1:" in found and there.url("/a") in found and "listener=proxy" in found
     assert running.metric("pinfold_cache_purges_total", scope="url") == 1
 
@@ -290,6 +292,21 @@ def test_a_rule_of_access_decides_about_the_method_too(gateway, there):
     stored(running, there.url("/a"))
     assert purge(running, there.url("/a")).status == 403
     assert present(running, there.url("/a")) == [True]
+
+
+def test_what_was_obtained_by_other_ways_is_purged_as_well(gateway, there, workspace):
+    """The rule that allows PURGE names no parents, and the one that allows GET does."""
+    parent = gateway({})
+    running = gateway({
+        "parents": {"up": {"url": "http://%s:%d" % parent.proxy}},
+        "access": {"rules": [
+            {"name": "ops", "methods": ["PURGE"], "action": "allow"},
+            {"name": "all", "methods": ["GET"], "action": "allow", "parents": ["up"]}]}, **LOCAL})
+    url = there.url("/a")
+    get(running, url)
+    assert "hit" in get(running, url).cache_status
+    assert purge(running, url).status == 200
+    assert get(running, url).cache_status.get("fwd") == "uri-miss"
 
 
 # What is under way

@@ -131,13 +131,19 @@ private struct TransferSession {
 
     /// The bytes of a piece. Exits with 2 if there are none.
     func export(_ piece: Int, from gateway: RunningGateway) throws -> [UInt8] {
-        let answer: RunningGateway.Answer
-        do {
-            answer = try gateway.ask(.get, "/api/v1/cache/export" + query(piece))
-        } catch {
-            writeError("\(error)")
-            throw ExitCode(2)
-        }
+        var answer: RunningGateway.Answer
+        var attempts = 0
+        repeat {
+            if attempts > 0 { usleep(1_000_000) }
+            attempts += 1
+            do {
+                answer = try gateway.ask(.get, "/api/v1/cache/export" + query(piece))
+            } catch {
+                writeError("\(error)")
+                throw ExitCode(2)
+            }
+            // Others are looking into the cache.
+        } while answer.status == 503 && attempts < 30
         guard answer.status == 200 else {
             writeError(answer.problem)
             throw ExitCode(2)

@@ -182,6 +182,9 @@ struct CacheWarm: ParsableCommand {
         var reader = SitemapReader(target: target, timeout: Int64(options.timeout * 1000))
         for place in sitemap { try reader.read(place) }
         for page in reader.pages { requests.append(try target.request(page)) }
+        if reader.foreign > 0 {
+            writeWarning("\(reader.foreign) URLs of other hosts than their sitemap's are left out")
+        }
         return requests
     }
 
@@ -243,6 +246,8 @@ struct SitemapReader {
     let target: WarmTarget
     let timeout: Int64
     private(set) var pages: [String] = []
+    /// What fetched sitemaps name of other hosts, and is left out.
+    private(set) var foreign = 0
     private var known: Set<String> = []
 
     /// The most sitemaps that are read: an index lists 50,000, and must not list itself.
@@ -253,26 +258,46 @@ struct SitemapReader {
         self.timeout = timeout
     }
 
-    /// - Parameter place: a file or a URL.
+    /// - Parameter place: a file or a URL. What a fetched one names must be of the same host
+    ///   (sitemaps.org, "Sitemap file location"): it says neither which files are read here, nor
+    ///   who gets the fields of the requests.
     mutating func read(_ place: String) throws {
-        var waiting = [place]
+        var waiting: [(place: String, host: Substring?)] = [(place, nil)]
         while let next = waiting.popLast() {
-            guard known.insert(next).inserted else { continue }
+            guard known.insert(next.place).inserted else { continue }
             guard known.count <= Self.maximumSitemaps else {
                 throw CommandError("\(place): more than \(Self.maximumSitemaps) sitemaps")
             }
-            let isURL =
-                next.lowercasedASCII.hasPrefix("http://")
-                || next.lowercasedASCII.hasPrefix("https://")
-            let content = isURL ? try fetch(next) : try CommandFiles.read(next)
+            let host = Self.host(of: next.place)
+            if let named = next.host, host != named {
+                foreign += 1
+                continue
+            }
+            let content =
+                host == nil ? try CommandFiles.read(next.place) : try fetch(next.place)
             do throws(Sitemap.SitemapError) {
                 let sitemap = try Sitemap(content)
-                pages += sitemap.pages
-                waiting += sitemap.sitemaps.reversed()
+                for page in sitemap.pages {
+                    if host == nil || Self.host(of: page) == host {
+                        pages.append(page)
+                    } else {
+                        foreign += 1
+                    }
+                }
+                waiting += sitemap.sitemaps.reversed().map { ($0, host) }
             } catch {
-                throw CommandError("\(next): \(error)")
+                throw CommandError("\(next.place): \(error)")
             }
         }
+    }
+
+    /// `host[:port]` in lower case; `nil` if it is no http or https URL.
+    private static func host(of place: String) -> Substring? {
+        let lowered = place.lowercasedASCII
+        for scheme in ["http://", "https://"] where lowered.hasPrefix(scheme) {
+            return lowered.dropFirst(scheme.count).prefix { !"/?#".contains($0) }
+        }
+        return nil
     }
 
     private func fetch(_ url: String) throws -> [UInt8] {

@@ -32,6 +32,14 @@ package struct RequestHeadRules: Sendable {
             && cachePolicy == .useProtocol
     }
 
+    /// The path and query with which a request is sent; `nil` if they do not change.
+    package func path(
+        rewriting request: borrowing RequestHead, in bytes: Span<UInt8>
+    ) -> [UInt8]? {
+        let authority = Int(request.path.start) - Int(request.target.start)
+        return target.target(of: request, in: bytes).map { Array($0.dropFirst(authority)) }
+    }
+
     /// The new head of a request, with its empty line; `nil` if it does not change. It may be
     /// longer than the limit for heads from clients.
     ///

@@ -46,6 +46,8 @@ package enum PurgeOutcome: Sendable {
     case counted(memory: Int, disk: Int)
     /// Another process has the cache on disk: it has to be asked.
     case handedOver
+    /// Nothing was purged: the order says nothing that can be, for this reason.
+    case invalid(String)
     /// It could not be recorded where it survives a restart, or not be carried out, for this
     /// reason.
     case failed(String)
@@ -72,7 +74,9 @@ package struct PurgeResult: Sendable, Equatable {
 /// A purge is in effect in the store, and every environment is to see to it that requests which
 /// begin from now on do not wait for responses that were asked for before.
 package final class PurgeNotice: Sendable {
-    let scopes: [Purge.Scope]
+    /// The keys that are named, and those of QUERYs for the same URIs.
+    private let keys: Set<CacheKey>
+    private let patterns: [Purge.Scope]
     private let rest: Locked<Int>
     private let completion: @Sendable () -> Void
 
@@ -82,7 +86,18 @@ package final class PurgeNotice: Sendable {
     package init(
         scopes: [Purge.Scope], environments: Int, completion: @escaping @Sendable () -> Void
     ) {
-        self.scopes = scopes
+        var keys: Set<CacheKey> = []
+        var patterns: [Purge.Scope] = []
+        for scope in scopes {
+            guard case .keys(let named) = scope else {
+                patterns.append(scope)
+                continue
+            }
+            keys.formUnion(named)
+            keys.formUnion(named.map(\.ofQuery))
+        }
+        self.keys = keys
+        self.patterns = patterns
         rest = Locked(environments)
         self.completion = completion
     }
@@ -100,7 +115,7 @@ package final class PurgeNotice: Sendable {
     /// responses, which are not known before they have come.
     func concerns(_ key: CacheKey?) -> Bool {
         guard let key else { return true }
-        return scopes.contains { $0.mayConcern(key) }
+        return keys.contains(key) || patterns.contains { $0.mayConcern(key) }
     }
 }
 
@@ -120,7 +135,7 @@ extension Purge.Scope {
     /// Whether a response under this key may be in the scope, as far as the key tells.
     fileprivate func mayConcern(_ key: CacheKey) -> Bool {
         switch self {
-        case .keys(let keys): keys.contains { $0 == key || $0.ofQuery == key }
+        case .keys(let keys): keys.contains(key)
         case .prefix(let prefix): key.bytes.dropRoute.starts(with: prefix)
         case .host, .tag, .everything: true
         }

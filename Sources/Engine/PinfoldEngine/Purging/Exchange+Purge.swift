@@ -75,8 +75,8 @@ extension Exchange {
         return PurgeOrder(scopes: scopes, isSoft: fields.isSoft, isDryRun: fields.isDryRun)
     }
 
-    /// The URL, under the key that a GET by the client's route would have; or, if it ends with `*`,
-    /// all that begin like it.
+    /// The URL, under the key that a GET would have, by whatever route and ways; or, if it ends with
+    /// `*`, all that begin like it.
     private func scopeOfURL(at origin: Origin) throws(PurgeRequestError) -> Purge.Scope {
         let path = withRequestHead { bytes in
             request.path.indices.map { bytes[$0] }
@@ -89,7 +89,7 @@ extension Exchange {
             throw .malformed(
                 field: "the URL", expected: "one of at most \(CacheKey.maximumBytes) bytes")
         }
-        return .keys([CacheKey(view)])
+        return .keys(CacheKey(view).alongAllRoutes(under: environment.policy))
     }
 
     // MARK: The purge
@@ -111,7 +111,12 @@ extension Exchange {
             mailbox.post(.purgeEnded(token, order, $0))
         }
         // What is refused at once is answered at once.
-        if !isAccepted, goesOn(after: .loaded) { throw .busy }
+        guard isAccepted else {
+            if goesOn(after: .loaded) { throw .busy }
+            return
+        }
+        // Its client may leave before it is done.
+        audit("purge begins", ["what": "\(order.text)", "soft": "\(order.isSoft)"])
     }
 
     /// Handles what came of a purge.
@@ -120,7 +125,7 @@ extension Exchange {
         switch outcome {
         case .purged, .counted: sendPurged(outcome, order)
         case .handedOver: refusePurge(.draining)
-        case .failed(let cause): refusePurge(.failed(cause))
+        case .failed(let cause), .invalid(let cause): refusePurge(.failed(cause))
         }
     }
 
@@ -142,7 +147,7 @@ extension Exchange {
             members += ["\"memoryEntries\":\(memory)", "\"diskEntries\":\(disk)"]
             metadata["memory_entries"] = "\(memory)"
             metadata["disk_entries"] = "\(disk)"
-        case .handedOver, .failed: return
+        case .handedOver, .failed, .invalid: return
         }
         audit("purged", metadata)
         let text = "{" + members.joined(separator: ",") + "}\n"
@@ -164,7 +169,7 @@ extension Exchange {
 }
 
 extension PurgeOrder {
-    /// What is purged, for the log.
+    /// What is purged, for the log: at most ten of each, without the kinds of routes.
     package var text: String {
         let first = scopes.prefix(10).map(\.text).joined(separator: ", ")
         return scopes.count > 10 ? "\(first) and \(scopes.count - 10) more" : first
@@ -178,7 +183,14 @@ extension Purge.Scope {
             String(decoding: bytes, as: UTF8.self)
         }
         switch self {
-        case .keys(let keys): return keys.map { text($0.bytes) }.joined(separator: ", ")
+        case .keys(let keys):
+            var shown: [ArraySlice<UInt8>] = []
+            for key in keys where shown.count <= 10 {
+                let uri = key.bytes.dropRoute
+                if !shown.contains(uri) { shown.append(uri) }
+            }
+            let first = shown.prefix(10).map { text($0) }.joined(separator: ", ")
+            return shown.count > 10 ? "\(first) and others" : first
         case .prefix(let prefix): return "\(text(prefix))*"
         case .host(let host): return "host \(host)"
         case .tag(let tag, nil): return "tag \(text(tag))"

@@ -93,14 +93,23 @@ package struct AssumedRequest: Sendable {
         return nil
     }
 
-    /// The fingerprint of what a response under this key must have been obtained under to be used;
-    /// `nil` if no listener would use it.
-    package func fingerprint(
+    /// What responses under a key are used by.
+    package struct Basis {
+        /// The fingerprint of what they must have been obtained under.
+        package let fingerprint: UInt64
+        /// The rules by which they are read.
+        package let options: PolicyOptions
+    }
+
+    /// What responses under this key are used by; `nil` if no listener would use any.
+    package func basis(
         ofKey key: [UInt8], under policy: PolicySnapshot, roles: [Ingress.Role]
-    ) -> UInt64? {
+    ) -> Basis? {
         var head = RequestHead()
         guard let bytes = try? parse(into: &head, under: policy) else { return nil }
-        return origin(of: head, bytes.span, key: key, under: policy, roles)?.fingerprint
+        return origin(of: head, bytes.span, key: key, under: policy, roles).map {
+            Basis(fingerprint: $0.fingerprint, options: $0.caching.options)
+        }
     }
 
     /// Judges a stored response.

@@ -31,8 +31,9 @@ final class CacheExport: @unchecked Sendable {
 
     init(_ cache: CacheAdministration) { self.cache = cache }
 
-    /// Produces the next piece; an empty one is behind the end.
-    func next(_ completion: @escaping @Sendable ([UInt8]) -> Void) {
+    /// Produces the next piece; an empty one is behind the end, and `nil` if the cache cannot be
+    /// read now: then it can be asked for again.
+    func next(_ completion: @escaping @Sendable ([UInt8]?) -> Void) {
         while piece.count < Self.pieceBytes {
             if body != nil {
                 if copy(completion) { continue }
@@ -69,7 +70,7 @@ final class CacheExport: @unchecked Sendable {
         }
     }
 
-    private func list(_ completion: @escaping @Sendable ([UInt8]) -> Void) {
+    private func list(_ completion: @escaping @Sendable ([UInt8]?) -> Void) {
         isFirst = false
         let isAccepted = cache.store.entries(after: cursor, limit: 256) { [self] found, next in
             for info in found where !info.isSlice {
@@ -84,7 +85,7 @@ final class CacheExport: @unchecked Sendable {
         if cursor == nil { isFirst = true }
         let made = piece
         piece = []
-        completion(made)
+        completion(made.isEmpty ? nil : made)
     }
 
     private func begin(_ entry: FoundEntry) {
@@ -103,7 +104,7 @@ final class CacheExport: @unchecked Sendable {
     }
 
     /// Copies some content. Returns `false` if it comes later, and calls for the next piece then.
-    private func copy(_ completion: @escaping @Sendable ([UInt8]) -> Void) -> Bool {
+    private func copy(_ completion: @escaping @Sendable ([UInt8]?) -> Void) -> Bool {
         guard let body else { return true }
         switch body.response.body {
         case .contiguous(let view): add(view.bytes)

@@ -93,9 +93,9 @@ final class CacheImport: @unchecked Sendable {
         }
         let url = StoredURL(key: entry.key)
         guard let request = try? AssumedRequest(url.text, fields: [], under: policy),
-            let expected = request.fingerprint(
-                ofKey: url.isQuery ? entry.keyOfGet : entry.key, under: policy, roles: roles),
-            expected == entry.policy
+            let basis = request.basis(
+                ofKey: url.isQuery ? entry.key.ofGet : entry.key, under: policy, roles: roles),
+            basis.fingerprint == entry.policy
         else {
             counts.otherTrust += 1
             return
@@ -106,7 +106,7 @@ final class CacheImport: @unchecked Sendable {
             times: StoredTimes(
                 requestTime: entry.requestTime, responseTime: entry.responseTime,
                 initialAge: entry.initialAge),
-            hasQuery: key.hasQuery, options: policy.cacheOptions)
+            hasQuery: key.hasQuery, options: basis.options)
         guard let metadata else {
             counts.damaged += 1
             return
@@ -157,13 +157,13 @@ extension CacheStore {
     }
 }
 
-extension ArchivedEntry {
+extension [UInt8] {
     /// The key of GET, in place of that of QUERYs.
-    fileprivate var keyOfGet: [UInt8] {
-        guard let word = key.firstRange(of: Array("query:".utf8)) else { return key }
-        var route = Array(key[..<word.lowerBound])
+    var ofGet: [UInt8] {
+        guard let word = firstRange(of: Array("query:".utf8)) else { return self }
+        var route = Array(self[..<word.lowerBound])
         if route.last == UInt8(ascii: "-") { route[route.count - 1] = UInt8(ascii: ":") }
-        return route + key[word.upperBound...]
+        return route + self[word.upperBound...]
     }
 }
 

@@ -165,6 +165,18 @@ extension CacheAdministration {
         read(keys[...], [], completion)
     }
 
+    /// The rules by which workers read what is stored under a key: what is loaded from the disk is
+    /// theirs, too, from then on.
+    private func options(of key: CacheKey) -> PolicyOptions {
+        guard let policy else { return PolicyOptions() }
+        let url = StoredURL(key: key.bytes)
+        let request = try? AssumedRequest(url.text, fields: [], under: policy)
+        let roles = policy.configuration.listeners.map { ListenerSockets.role($0) }
+        let basis = request?.basis(
+            ofKey: url.isQuery ? key.bytes.ofGet : key.bytes, under: policy, roles: roles)
+        return basis?.options ?? policy.cacheOptions
+    }
+
     private func read(
         _ keys: ArraySlice<CacheKey>, _ found: [FoundEntry],
         _ completion: @escaping @Sendable ([FoundEntry]) -> Void
@@ -188,7 +200,7 @@ extension CacheAdministration {
         }
         guard mayBeOnDisk else { return read(rest, found + known, completion) }
         let isAccepted = key.withView { view in
-            store.load(view, policy: policy?.cacheOptions ?? PolicyOptions()) { [self] result in
+            store.load(view, policy: options(of: key)) { [self] result in
                 var all = found + known
                 if case .found(let responses) = result {
                     for response in responses

@@ -35,21 +35,21 @@ extension AdminResource {
         to request: AdminRequest, _ cache: CacheAdministration?
     ) -> AdminAnswer {
         guard let cache, let policy = cache.policy else { return .noCache }
-        let order: PurgeOrder
+        let command: PurgeCommand
         do throws(PurgeCommand.PurgeCommandError) {
-            order = try PurgeCommand(request.content ?? []).order(under: policy)
+            command = try PurgeCommand(request.content ?? [])
         } catch {
-            return .problem(400, "invalid-purge", "Invalid purge", error.detail)
+            return .now(PurgeAnswer.invalid(error.detail))
         }
         return .later { reply in
-            let isAccepted = cache.purges.submit(order, for: nil) { outcome in
+            let isAccepted = cache.purges.submit(command, under: policy) { order, outcome in
                 cache.logger.notice(
                     "purged",
                     metadata: [
-                        "what": "\(order.text)", "soft": "\(order.isSoft)",
-                        "dry_run": "\(order.isDryRun)", "outcome": "\(outcome.text)",
+                        "what": "\(order?.text ?? "nothing")", "soft": "\(command.isSoft)",
+                        "dry_run": "\(command.isDryRun)", "outcome": "\(outcome.text)",
                     ])
-                reply(PurgeAnswer.response(to: order, outcome))
+                reply(PurgeAnswer.response(to: command, outcome))
             }
             if !isAccepted { reply(PurgeAnswer.busy) }
         }
@@ -107,6 +107,7 @@ extension PurgeOutcome {
         case .purged(let result): "purge \(result.id)"
         case .counted(let memory, let disk): "\(memory) in memory and \(disk) on disk counted"
         case .handedOver: "refused: another process has the cache"
+        case .invalid(let cause): "refused: \(cause)"
         case .failed(let cause): "failed: \(cause)"
         }
     }
@@ -166,8 +167,8 @@ struct PurgeAnswer: Sendable {
             },
         ])
 
-    static func response(to order: PurgeOrder, _ outcome: PurgeOutcome) -> AdminResponse {
-        var answer = PurgeAnswer(isSoft: order.isSoft, isDryRun: order.isDryRun)
+    static func response(to command: PurgeCommand, _ outcome: PurgeOutcome) -> AdminResponse {
+        var answer = PurgeAnswer(isSoft: command.isSoft, isDryRun: command.isDryRun)
         switch outcome {
         case .purged(let result):
             answer.id = result.id
@@ -183,10 +184,15 @@ struct PurgeAnswer: Sendable {
                 "another process has the cache: a new connection reaches it",
                 fields: [AdminResponse.Field("Retry-After", "1")]
             ).response
+        case .invalid(let detail): return invalid(detail)
         case .failed(let cause):
             return AdminError(500, "purge-not-recorded", "Purge not recorded", cause).response
         }
         return .json(answer, as: shape)
+    }
+
+    static func invalid(_ detail: String) -> AdminResponse {
+        AdminError(400, "invalid-purge", "Invalid purge", detail).response
     }
 
     static var busy: AdminResponse {

@@ -37,6 +37,10 @@ extension AdminResource {
                 }
                 return .later { reply in
                     export.next { bytes in
+                        guard let bytes else {
+                            cache.transfers.postponed(name)
+                            return reply(EntryPage.busy)
+                        }
                         cache.transfers.exported(name, isLast: bytes.isEmpty)
                         reply(
                             AdminResponse(

@@ -79,6 +79,9 @@ final class CacheTransfers: Sendable {
         state.withLock { Self.end(name, isLast, &$0.exports) }
     }
 
+    /// The piece has not been produced: it can be asked for again.
+    func postponed(_ name: String) { state.withLock { $0.exports[name]?.isBusy = false } }
+
     func imported(_ name: String, isLast: Bool) {
         state.withLock { Self.end(name, isLast, &$0.imports) }
     }

@@ -15,9 +15,10 @@ package final class PurgeService: CachePurging {
     static let maximumWaiting = 256
 
     private struct Order {
-        var order: PurgeOrder
+        /// What is to be purged, which may take a while to find out.
+        var make: @Sendable () -> Result<PurgeOrder, PurgeCommand.PurgeCommandError>
         var client: IPNetwork?
-        var completion: @Sendable (PurgeOutcome) -> Void
+        var completion: @Sendable (PurgeOrder?, PurgeOutcome) -> Void
     }
 
     private struct State {
@@ -47,12 +48,36 @@ package final class PurgeService: CachePurging {
         _ order: PurgeOrder, for client: IPNetwork?,
         completion: @escaping @Sendable (PurgeOutcome) -> Void
     ) -> Bool {
+        submit(for: client, { .success(order) }, { _, outcome in completion(outcome) })
+    }
+
+    /// Has purged what an operator wants.
+    /// - Parameter completion: gets what the store was asked for; `nil` if that was nothing.
+    func submit(
+        _ command: PurgeCommand, under policy: PolicySnapshot,
+        completion: @escaping @Sendable (PurgeOrder?, PurgeOutcome) -> Void
+    ) -> Bool {
+        let make = { @Sendable () -> Result<PurgeOrder, PurgeCommand.PurgeCommandError> in
+            do throws(PurgeCommand.PurgeCommandError) {
+                return .success(try command.order(under: policy))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return submit(for: nil, make, completion)
+    }
+
+    private func submit(
+        for client: IPNetwork?,
+        _ make: @escaping @Sendable () -> Result<PurgeOrder, PurgeCommand.PurgeCommandError>,
+        _ completion: @escaping @Sendable (PurgeOrder?, PurgeOutcome) -> Void
+    ) -> Bool {
         let isAccepted = state.withLock { state in
             guard !state.isClosed, state.places.take(for: client) else {
                 state.counts.busy += 1
                 return false
             }
-            state.waiting.append(Order(order: order, client: client, completion: completion))
+            state.waiting.append(Order(make: make, client: client, completion: completion))
             return true
         }
         if isAccepted { state.signal() }
@@ -72,14 +97,20 @@ package final class PurgeService: CachePurging {
     // MARK: The thread
 
     private func work() {
-        while let order = next() {
-            let client = order.client
-            carryOut(order.order) { [self] outcome in
-                state.withLock { state in
-                    state.places.release(for: client)
-                    state.counts.note(order.order, outcome)
+        while let waiting = next() {
+            let client = waiting.client
+            switch waiting.make() {
+            case .failure(let error):
+                state.withLock { $0.places.release(for: client) }
+                waiting.completion(nil, .invalid(error.detail))
+            case .success(let order):
+                carryOut(order) { [self] outcome in
+                    state.withLock { state in
+                        state.places.release(for: client)
+                        state.counts.note(order, outcome)
+                    }
+                    waiting.completion(order, outcome)
                 }
-                order.completion(outcome)
             }
         }
     }
@@ -152,7 +183,7 @@ package struct PurgeOrderCounts: Sendable, Equatable {
                 if order.isSoft { soft += 1 }
             }
         case .counted: dryRuns += 1
-        case .handedOver, .failed: failed += 1
+        case .handedOver, .failed, .invalid: failed += 1
         }
     }
 }

@@ -141,6 +141,7 @@ extension Exchange {
             options: origin.caching.options)
         {
         case .kept(let metadata):
+            origin.describeTrust(in: store)
             return try? store.update(
                 response, vary: response.varyKey, head: response.head, metadata: metadata,
                 policy: origin.fingerprint)

@@ -61,16 +61,9 @@ enum EveryExchangeError {
             .transformation(
                 TransformationError(
                     .responseBodyInvalid, "not JSON", at: "line 1, column 2", excerpt: [0x7B]))
-        case .transformation: .purge(.clientNotAllowed)
-        case .purge: nil
+        case .transformation: nil
         }
     }
-
-    /// One for each reason.
-    static let purgeErrors: [PurgeRequestError] = [
-        .clientNotAllowed, .tokenMissing, .tokenWrong, .tooManyFailures(seconds: 2),
-        .malformed(field: "Soft-Purge", expected: "1"), .busy, .draining, .failed("no space"),
-    ]
 
     static let connectErrors: [Errno] = [
         .connectionRefused, .timedOut, .hostUnreachable, .networkUnreachable, Errno(code: 13),
@@ -147,7 +140,7 @@ enum EveryExchangeError {
             .unixSocketFailed($0)
         }
         + tlsErrors.map { .tlsFailed($0) }
-        + proxyFaults.map { .proxy($0) } + purgeErrors.map { .purge($0) }
+        + proxyFaults.map { .proxy($0) }
         + TransformationReason.allCases.map { .transformation(.init($0, "what was wrong")) }
 }
 

@@ -362,6 +362,15 @@ def test_followers_ask_themselves_for_what_cannot_be_decoded(gateway, origin):
         assert {one.result().body for one in others} == {TEXT}
 
 
+def test_where_the_field_does_not_count_the_content_is_decoded_all_the_same(gateway, origin):
+    ignored = {"key": {"fields": {"ignore": ["Accept-Encoding"]}}}
+    table = Table(gateway, origin, "gzip", TAG, VARY, cache=ignored)
+    table.get("gzip")
+    for accept, body in [("identity", TEXT), ("br", TEXT), ("gzip, br", PACKED["gzip"])]:
+        response = table.get(accept)
+        assert (is_hit(response), response.body) == (True, body), accept
+
+
 def test_what_stands_in_for_an_error_is_decoded(gateway, origin):
     fails = threading.Event()
 

@@ -119,6 +119,9 @@ public final class FormHead: Sendable {
         self.bytes = bytes
         self.metadata = metadata
     }
+
+    /// Bytes of memory that it occupies.
+    var keptBytes: Int { bytes.count + MemoryLayout<StoredMetadata>.size + 64 }
 }
 
 /// The forms of one stored response other than its own.
@@ -129,12 +132,16 @@ public final class StoredForms: Sendable {
 
     init(_ renditions: Renditions = Renditions()) { self.renditions = renditions }
 
-    /// The head of a form, made when it is first needed; `nil` if it cannot be made.
-    public func head(_ form: Renditions.Form, _ make: () -> FormHead?) -> FormHead? {
-        if let known = heads.withLock({ $0[form] }) { return known }
-        guard let made = make() else { return nil }
-        heads.withLock { $0[form] = made }
-        return made
+    /// The head of a form, if it is kept.
+    public func head(_ form: Renditions.Form) -> FormHead? { heads.withLock { $0[form] } }
+
+    /// Returns `false` if there is one already.
+    fileprivate func keep(_ head: FormHead, _ form: Renditions.Form) -> Bool {
+        heads.withLock { heads in
+            guard heads[form] == nil else { return false }
+            heads[form] = head
+            return true
+        }
     }
 }
 
@@ -182,10 +189,13 @@ extension CacheStore {
 
     /// Ends the making of a rendition: keeps it beside the response, if memory keeps that and there
     /// is room for both, and tells those who wait for it.
+    /// - Parameter isOfUseOnce: whether it is of use although it is not kept; if not, nobody tries
+    ///   again.
     /// - Returns: its content, kept or not; `nil` if there is none.
     @discardableResult
     public func endRendition(
-        _ form: Renditions.Form, of response: CachedResponse, with result: RenditionResult
+        _ form: Renditions.Form, of response: CachedResponse, with result: RenditionResult,
+        isOfUseOnce: Bool = true
     ) -> HeapBody? {
         let renditions = response.forms.renditions
         guard case .made(let content) = result else {
@@ -199,8 +209,22 @@ extension CacheStore {
             return nil
         }
         memory.keep(body, form, beside: response)
-        renditions.end(form, telling: body)
+        renditions.end(form, isPossible: isOfUseOnce, telling: body)
         return body
+    }
+
+    /// Whether memory keeps exactly this response.
+    public func keepsInMemory(_ response: CachedResponse) -> Bool {
+        memory.withShard(response.keyHash) { shard, _ in shard.contains(response) }
+    }
+
+    /// Keeps a head beside a response that memory keeps, as a part of it.
+    public func keep(_ head: FormHead, _ form: Renditions.Form, beside response: CachedResponse) {
+        guard memory.admits(response.memoryBytes + head.keptBytes) else { return }
+        memory.withShard(response.keyHash, adding: response) { shard, _ in
+            guard shard.contains(response), response.forms.keep(head, form) else { return }
+            _ = shard.grow(response, by: head.keptBytes)
+        }
     }
 }
 

@@ -53,6 +53,15 @@ struct StoredCodingTests {
                 == expected.subtracting(.compressible))
     }
 
+    @Test func `where the field does not count, no response is selected by its coding`() {
+        let fields = ["Content-Encoding: gzip", "Vary: Accept-Encoding"]
+        var options = PolicyOptions()
+        options.route.ignoredFields = [Array("accept".utf8)]
+        #expect(!Stored(fields, options: options).metadata.flags.contains(.encoded))
+        options.route.ignoredFields = [Array("accept-encoding".utf8)]
+        #expect(Stored(fields, options: options).metadata.flags.contains(.encoded))
+    }
+
     @Test func `a directive that a targeted field replaces still forbids a change`() {
         var options = PolicyOptions()
         options.route.targetedFields = [PolicyOptions.cdnCacheControl]

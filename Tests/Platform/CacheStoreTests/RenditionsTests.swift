@@ -149,20 +149,36 @@ struct RenditionsTests {
         #expect(store.statistics().memoryBytes == 0)
     }
 
-    @Test func `heads of forms are made once, and anew for a new head`() throws {
+    @Test func `heads of forms are kept and counted once, and not for another head`() throws {
         let store = CacheStore(options: .small())
         let response = try stored(store)
-        var made = 0
-        func make() -> FormHead? {
-            made += 1
-            return FormHead(bytes: head(), metadata: metadata(head()))
-        }
-        for _ in 0..<3 { #expect(response.forms.head(form, make) != nil) }
-        #expect(made == 1)
-        _ = response.forms.renditions.begin(form)
+        let before = store.statistics().memoryBytes
+        let made = FormHead(bytes: head(), metadata: metadata(head()))
+        for _ in 0..<3 { store.keep(made, form, beside: response) }
+        #expect(response.forms.head(form) === made)
+        #expect(store.statistics().memoryBytes == before + made.keptBytes)
         let confirmed = try store.confirm(response)
-        _ = confirmed.forms.head(form, make)
-        #expect(made == 2)
+        #expect(confirmed.forms.head(form) == nil)
+        store.drop("http://a/")
+        #expect(store.statistics().memoryBytes == 0)
+        store.keep(made, form, beside: confirmed)
+        #expect(confirmed.forms.head(form) == nil)
+        #expect(store.statistics().memoryBytes == 0)
+    }
+
+    @Test func `what is of no use unless it is kept is made once`() throws {
+        let store = CacheStore(options: .small())
+        let response = try stored(store, "http://b/", 300_000)
+        let renditions = response.forms.renditions
+        _ = renditions.begin(form)
+        store.endRendition(form, of: response, with: .made(body(300_000)), isOfUseOnce: false)
+        guard case .impossible = renditions.state(form) else {
+            Issue.record("it would be made again")
+            return
+        }
+        #expect(store.keepsInMemory(response))
+        store.drop("http://b/")
+        #expect(!store.keepsInMemory(response))
     }
 
     @Test(arguments: [0, 1000, 40_000])

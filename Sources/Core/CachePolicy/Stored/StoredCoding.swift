@@ -45,16 +45,16 @@ extension StoredFlags {
     ) {
         self = []
         let isEncoded = facts.present.contains(.contentEncoding)
-        let compressed = options.box?.options.compressedTypes
+        let route = options.box?.options
+        let compressed = route?.compressedTypes
         guard isEncoded || compressed != nil, facts.status != 204,
             facts.status != 304, !StoredHead.isOfParts(head)
         else { return }
         let directives = given.flags.union(facts.directives.flags)
         guard !directives.contains(.noTransform) else { return }
         if isEncoded {
-            let isIgnored = options.box?.options.ignoredFields.contains {
-                $0.span.equals("accept-encoding")
-            }
+            // Where the field does not count, nobody selects the response by it.
+            let isIgnored = route?.ignoredFields.contains { $0.span.equals("accept-encoding") }
             if isIgnored ?? false || !StoredCoding.variesByCoding(head) { insert(.encoded) }
         } else if let types = compressed, facts.status == 200,
             directives.isDisjoint(with: [.isPrivate, .privateFields]),

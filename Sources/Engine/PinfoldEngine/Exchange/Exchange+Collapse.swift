@@ -54,8 +54,12 @@ extension Exchange {
         guard let reason = caching.forwardReason, let key = caching.key else { return forward() }
         let present = request.fields.present
         let mayLead = CacheDecision.mayCollapse(request.method, with: present, reason)
-        guard mayLead || CacheDecision.mayFollow(request.method, with: present, reason)
-        else { return forward() }
+        guard mayLead || CacheDecision.mayFollow(request.method, with: present, reason) else {
+            if present.contains(.ifMatch), request.isSafe, let origin {
+                restoreEntityTags(for: origin)
+            }
+            return forward()
+        }
         // In a forwarding loop it would wait for itself.
         guard passes == 0 else { return forward() }
         var hash = collapsing.group ?? key.hash

@@ -38,12 +38,15 @@ extension Exchange {
     ) -> Bool {
         let flags = (fresh?.metadata ?? stored.metadata).flags
         guard flags.isDisjoint(with: [.parts, .hasTrailers]) else { return false }
-        let isAnswer = fresh == nil && cacheStatus == nil
-        let standsIn = hit.stale == .staleIfError || hit.stale == .unreachable
+        // The origin has just been asked, or is not to be.
+        let isFinal =
+            switch hit.stale {
+            case .staleIfError, .unreachable, .offline: true
+            case .maxStale, .whileRevalidating, nil: fresh != nil
+            }
         guard
             let form = form(
-                stored, hit, fresh, cacheStatus,
-                orAskBecause: isAnswer && !standsIn ? .coding : nil)
+                stored, hit, fresh, cacheStatus, orAskBecause: isFinal ? nil : .coding)
         else { return false }
         form.choose(for: acceptedCodings)
         switch form.form {
@@ -74,7 +77,7 @@ extension Exchange {
         guard sendsOtherForms, let origin else { return nil }
         return StoredForm(
             stored, hit, fresh, cacheStatus, orAskBecause: reason,
-            maximumBytes: origin.formBytes, environment.shared.transformationWork)
+            maximumBytes: origin.formBytes, environment.shared)
     }
 
     // MARK: The stored form
@@ -117,7 +120,11 @@ extension Exchange {
         let stored = form.stored
         // Whoever knows the stored form, or has a part of it, goes on with it.
         if case .notModified = form.hit.form { return serveAsStored(form) }
-        if request.fields.contains(.ifRange), form.hit.form.isOfRange {
+        // So does whoever asks for a part without saying of what: the other parts of it may have
+        // come before there was another form.
+        if request.fields.contains(.range),
+            form.hit.form.isOfRange || !request.fields.contains(.ifRange)
+        {
             return serveAsStored(form)
         }
         // What is not the same for everyone may contain secrets, which the length of what is
@@ -138,10 +145,13 @@ extension Exchange {
     /// Has a rendition made for those who ask next.
     private func make(_ form: StoredForm, _ rendition: Renditions.Form) {
         let stored = form.stored
-        guard let store, case .none = stored.forms.renditions.begin(rendition) else { return }
+        // What is not kept would be made for nobody.
+        guard let store, store.keepsInMemory(stored),
+            case .none = stored.forms.renditions.begin(rendition)
+        else { return }
         let isTaken = environment.start(
             form.job(), for: client?.account, claim: form.content.claim
-        ) { store.endRendition(rendition, of: stored, with: $0) }
+        ) { store.endRendition(rendition, of: stored, with: $0, isOfUseOnce: false) }
         if !isTaken { store.endRendition(rendition, of: stored, with: .givenUp) }
     }
 
@@ -165,7 +175,9 @@ extension Exchange {
         guard case .hit(let hit) = decision, hit.stale == nil else { return false }
         var status: CacheStatus?
         if case .answered = collapsing.role { status = statusOfCollapsed }
-        guard let form = form(stored, hit, nil, status, orAskBecause: .varyMiss),
+        // Whoever has waited for this response does not wait for the next one.
+        let reason = status == nil ? ForwardReason.varyMiss : .coding
+        guard let form = form(stored, hit, nil, status, orAskBecause: reason),
             form.chooseDecoded(), mayDecode(form)
         else { return false }
         metrics.add(hits)
@@ -303,7 +315,8 @@ extension Exchange {
     private func giveUp(_ form: StoredForm) {
         guard let reason = form.reasonToAsk else { return serveAsStored(form) }
         if caching.key == nil { caching.identify(by: CacheKey(bytes: Array(form.stored.key))) }
-        if reason == .coding { caching.found(form.stored) }
+        // It may be served in place of an error.
+        if !form.isOfOtherVariant, !form.stored.isArriving { caching.found(form.stored) }
         missed(reason)
     }
 

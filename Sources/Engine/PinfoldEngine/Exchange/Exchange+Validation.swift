@@ -117,6 +117,7 @@ extension Exchange {
             return (stored, freshened, reason)
         case .replaceHead:
             guard let store else { return (stored, freshened, .disabled) }
+            origin?.describeTrust(in: store)
             let result = freshened.head.withUnsafeBytes { head in
                 Result { () throws(StoreRefusalReason) in
                     try store.update(
@@ -190,7 +191,7 @@ extension Exchange {
         if caching.validation != nil { caching.endValidation() }
         endFlight(.stored)
         report.used(cache: .hitStale)
-        serve(stored, hit)
+        serve(stored, hit, as: nil)
     }
 }
 

@@ -17,12 +17,17 @@ final class StoredForm {
     /// Why the origin is asked if the form cannot be made; `nil` if the stored form is sent then.
     let reasonToAsk: ForwardReason?
     private(set) var form = ContentForm.stored
+    /// Whether the request selects another variant, of which this one is as good once it is
+    /// decoded.
+    private(set) var isOfOtherVariant = false
     /// The codings in which the content is stored.
     private(set) var codings: [ContentCoding] = []
     /// The most bytes that are decoded, or compressed.
     let maximumBytes: Int
     /// The content read so far, if it has to be read.
     var content: TransformationWork.Holding
+    /// Where heads are kept.
+    private let store: CacheStore?
     /// The head as it is stored, with an empty line.
     private lazy var head = (fresh?.head ?? Array(stored.head)) + [0x0D, 0x0A]
     /// The same, parsed; `nil` if it cannot be read.
@@ -31,7 +36,7 @@ final class StoredForm {
     init(
         _ stored: CachedResponse, _ hit: CacheHit, _ fresh: FreshenedResponse?,
         _ cacheStatus: CacheStatus?, orAskBecause reason: ForwardReason?, maximumBytes: Int,
-        _ work: TransformationWork
+        _ shared: SharedEnvironment
     ) {
         self.stored = stored
         self.hit = hit
@@ -39,7 +44,8 @@ final class StoredForm {
         self.cacheStatus = cacheStatus
         self.maximumBytes = maximumBytes
         reasonToAsk = reason
-        content = TransformationWork.Holding(work)
+        store = shared.store
+        content = TransformationWork.Holding(shared.transformationWork)
     }
 
     /// The rules for its use, as of the head that applies.
@@ -68,6 +74,7 @@ final class StoredForm {
         else { return false }
         self.codings = codings
         form = .decoded
+        isOfOtherVariant = true
         return true
     }
 
@@ -131,7 +138,11 @@ final class StoredForm {
 
     /// Heads made of the stored one are kept beside it.
     private func known(_ form: Renditions.Form, _ make: () -> FormHead?) -> FormHead? {
-        fresh == nil ? stored.forms.head(form, make) : make()
+        guard fresh == nil, let store else { return make() }
+        if let known = stored.forms.head(form) { return known }
+        guard let made = make() else { return nil }
+        store.keep(made, form, beside: stored)
+        return made
     }
 
     private func head(
@@ -151,6 +162,11 @@ final class StoredForm {
         }
         return FormHead(bytes: bytes, metadata: metadata.inOtherCoding(count: count))
     }
+}
+
+extension CachedResponse {
+    /// Whether its content is still being received.
+    var isArriving: Bool { if case .arriving = body { true } else { false } }
 }
 
 /// The making of one content in another coding, on any thread.

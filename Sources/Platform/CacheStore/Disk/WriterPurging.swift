@@ -48,7 +48,10 @@ extension DiskWriter {
             return
         }
         do throws(DatabaseError) {
-            if let place = try step(current) {
+            let place = try step(current)
+            // The database may have been closed meanwhile.
+            guard sweep?.serial == current.serial, connection != nil else { return }
+            if let place {
                 sweep?.place = place
             } else {
                 sweep = nil
@@ -112,8 +115,9 @@ extension DiskWriter {
 
     /// Ends the bans that have been carried out.
     func retireBans() {
-        let pending = tier.index.firstWaiting
-        let finished = tier.bans.retire(before: memory?.firstSuspicion, pending: pending)
+        let known = tier.bans.settled
+        let finished = tier.bans.retire(
+            known: known, before: memory?.firstSuspicion, pending: tier.index.firstWaiting)
         tier.purges.withLock { file in
             guard file.isOurs, let open = file.journal else { return }
             open.retire(through: finished)

@@ -101,6 +101,38 @@ struct BanTableTests {
         }
     }
 
+    @Test func `prefixes that come and go leave the others as they are`() {
+        var generator = SeededRandom(seed: 11)
+        var table = PrefixTable<Int>()
+        var known: [[UInt8]: Int] = [:]
+        func text() -> [UInt8] {
+            (0..<Int.random(in: 0..<6, using: &generator)).map { _ in
+                UInt8.random(in: 97...98, using: &generator)
+            }
+        }
+        for number in 0..<3000 {
+            let prefix = text()
+            switch number % 7 {
+            case 0...3:
+                table[prefix] = number
+                known[prefix] = number
+            case 4:
+                table[prefix] = nil
+                known[prefix] = nil
+            case 5 where number % 49 == 5:
+                table.removeAll { $0.first == 97 }
+                known = known.filter { $0.key.first != 97 }
+            default: break
+            }
+            var found: [Int] = []
+            let bytes = text() + text()
+            bytes.withUnsafeBytes { table.visit($0) { found.append($0) } }
+            let expected = known.filter { bytes.starts(with: $0.key) }
+                .sorted { $0.key.count > $1.key.count }.map(\.value)
+            #expect(found == expected)
+        }
+    }
+
     @Test(
         arguments: [
             ("Surrogate-Key: one two", "two", true), ("Surrogate-Key: one two", "on", false),
@@ -133,12 +165,13 @@ struct BanTableTests {
         #expect(!isBanned(table, "http://a/", head: "A: b\r\n\r\nCache-Tag: g\r\n"))
     }
 
-    @Test func `a key has its slices, and no other key`() {
+    @Test func `a key has its slices, QUERYs and routes, and no other key`() {
         let table = table([.key(Array("http://a/x".utf8))])
         #expect(isBanned(table, "http://a/x"))
         #expect(isBanned(table, "http://a/x\0" + String(repeating: "\u{1}", count: 16)))
         #expect(!isBanned(table, "http://a/xy"))
-        #expect(!isBanned(table, "query:http://a/x"))
+        #expect(isBanned(table, "query:http://a/x"))
+        #expect(isBanned(table, "reverse3:http://a/x"))
     }
 
     @Test func `it is about what was stored before, and about nothing else`() {

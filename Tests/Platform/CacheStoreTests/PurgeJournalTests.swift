@@ -59,7 +59,11 @@ struct PurgeJournalTests {
         let journal = try PurgeJournal.create(path, [], lastSerial: 1)
         try journal.append(Array(try bans()[3..<6]))
         let whole = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
-        // The last serial is only a lower bound.
+        // The last serial is only a lower bound; one that nobody reaches is damaged.
+        var far = whole
+        far[15] = 0x7F
+        try Data(far).write(to: URL(fileURLWithPath: path))
+        #expect(PurgeJournal.contents(path).isDamaged)
         for index in whole.indices where !(8..<16).contains(index) {
             var changed = whole
             changed[index] ^= 0x10

@@ -16,6 +16,15 @@ struct PurgeStormTests {
     private static let keys = 24
     private static func url(_ key: Int) -> String { "http://h/p/\(key)" }
 
+    /// What the threads share.
+    private final class Storm: Sendable {
+        let versions = Atomic<Int>(0)
+        let isOver = Atomic<Bool>(false)
+        let writers = DispatchGroup()
+
+        var version: Int { versions.load(ordering: .sequentiallyConsistent) }
+    }
+
     /// The version that the tag in a response's head says.
     private static func version(_ response: CachedResponse) -> Int {
         let head = String(decoding: response.head, as: UTF8.self)
@@ -25,16 +34,15 @@ struct PurgeStormTests {
     /// Stores, and confirms what it has stored, until it is over.
     /// - Parameter confirms: `false` if what is found as stale must not become fresh again.
     private static func write(
-        _ store: CacheStore, _ versions: borrowing Atomic<Int>, seed: UInt64, confirms: Bool,
-        until isOver: borrowing Atomic<Bool>
+        _ store: CacheStore, _ storm: Storm, seed: UInt64, confirms: Bool
     ) {
         var generator = SeededRandom(seed: seed)
-        while !isOver.load(ordering: .relaxed) {
+        while !storm.isOver.load(ordering: .relaxed) {
             let key = Int.random(in: 0..<keys, using: &generator)
             let name = url(key)
             // In this order: of a version that a purge may not leave, the request was sent before.
             let flight = store.flight(name)
-            let version = versions.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
+            let version = storm.versions.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
             let found = store.inMemory(name).first
             let head = head("\(version)", extra: "Cache-Tag: a, t\(key % 3)\r\n")
             head.withUnsafeBytes { bytes in
@@ -73,36 +81,39 @@ struct PurgeStormTests {
         options.memoryShards = 4
         let store = CacheStore(options: options).ready()
         defer { store.close() }
-        let versions = Atomic<Int>(0)
-        let isOver = Atomic<Bool>(false)
-        let (problems, seen) = (Locked<[String]>([]), Locked(0))
-        DispatchQueue.concurrentPerform(iterations: 3) { thread in
-            guard thread == 0 else {
-                return Self.write(
-                    store, versions, seed: UInt64(thread), confirms: !isSoft, until: isOver)
+        let storm = Storm()
+        for number in 1...2 {
+            storm.writers.enter()
+            Thread.detachNewThread {
+                Self.write(store, storm, seed: UInt64(number), confirms: !isSoft)
+                storm.writers.leave()
             }
-            defer { isOver.store(true, ordering: .relaxed) }
-            for round in 0..<60 {
-                let before = versions.load(ordering: .sequentiallyConsistent)
-                let purge = Purge(Self.scopes[round % 4], isSoft: isSoft)
-                let now = testTimes.responseTime + Int64(round)
-                guard (try? store.purge(purge, now: now)) != nil else {
-                    return problems.withLock { $0.append("round \(round) is refused") }
+        }
+        var seen = 0
+        for round in 0..<60 {
+            let before = storm.version
+            let now = testTimes.responseTime + Int64(round)
+            let purge = Purge(Self.scopes[round % 4], isSoft: isSoft)
+            _ = try store.purge(purge, now: now)
+            // At once, and when others have been stored.
+            for isLater in [false, true] {
+                if isLater {
+                    let goesOn = eventually { storm.version > before + 20 }
+                    #expect(goesOn)
                 }
                 for key in 0..<Self.keys {
                     let found = store.inMemory(Self.url(key)) + store.loaded(Self.url(key))
-                    seen.withLock { $0 += found.count }
+                    seen += found.count
                     for response in found where Self.version(response) <= before {
-                        if isSoft, !response.metadata.isFresh(at: now) { continue }
-                        problems.withLock {
-                            $0.append("round \(round): \(Self.version(response)) after \(before)")
-                        }
+                        let isAllowed = isSoft && !response.metadata.isFresh(at: now)
+                        #expect(isAllowed, "\(round): \(Self.version(response)) after \(before)")
                     }
                 }
             }
         }
-        #expect(problems.withLock { $0 } == [])
-        #expect(seen.withLock { $0 } > 0)
+        storm.isOver.store(true, ordering: .relaxed)
+        storm.writers.wait()
+        #expect(seen > 0)
         store.flushNow()
         #expect(store.memory.flightCount == 0)
         // Nothing holds a ban for ever.

@@ -68,13 +68,15 @@ struct PurgeTests {
         #expect(receipt.memoryEntries == 1)
         #expect(!has(store, "http://a/x/1"))
         #expect(has(store, "http://b/"))
-        // What is stored from now on is there.
-        put(store, "http://a/x/1", "Cache-Tag: red\r\n", tag: "2")
-        #expect(has(store, "http://a/x/1"))
         let isComplete = eventually { store.purgeProgress(receipt.id)?.isComplete == true }
         #expect(isComplete)
-        #expect(has(store, "http://a/x/1"))
         if onDisk { #expect(store.purgeProgress(receipt.id)?.diskEntries == 1) }
+        // What is stored from now on is there, also while others are purged.
+        put(store, "http://a/x/1", "Cache-Tag: red\r\n", tag: "2")
+        _ = try purge(store, .prefix(Array("http://c/".utf8)))
+        #expect(has(store, "http://a/x/1") && has(store, "http://b/"))
+        store.flushNow()
+        #expect(has(store, "http://a/x/1") && has(store, "http://b/"))
     }
 
     @Test func `finds what is only on disk, and what is everywhere`() throws {
@@ -270,6 +272,45 @@ struct PurgeTests {
         let receipt = try purge(store, .keys([key("http://a/")]))
         #expect(receipt.memoryEntries == 4)
         #expect(!has(store, "http://a/") && !has(store, "query:http://a/"))
+    }
+
+    @Test(arguments: [true, false])
+    func `one of a key during the sweep for another is complete, and so are those after it`(
+        onDisk: Bool
+    ) throws {
+        let store = open(onDisk: onDisk)
+        defer { store.close() }
+        for number in 0..<200 { put(store, "http://a/\(number)", "Cache-Tag: red\r\n") }
+        store.flushNow()
+        var ids: [UInt64] = []
+        for number in 0..<5 {
+            ids.append(try purge(store, .tag(Array("red".utf8))).id)
+            ids.append(try purge(store, .keys([key("http://a/\(number)")])).id)
+        }
+        for number in 0..<5 { ids.append(try purge(store, .keys([key("http://b/\(number)")])).id) }
+        let isComplete = eventually {
+            ids.allSatisfy { store.purgeProgress($0)?.isComplete == true }
+        }
+        #expect(isComplete)
+        let isDone = eventually { !store.bans.isInForce && store.bans.unfinished.bans.isEmpty }
+        #expect(isDone)
+    }
+
+    @Test func `many keys of many routes are as many patterns as URIs`() throws {
+        let store = open()
+        defer { store.close() }
+        put(store, "http://kept/")
+        let keys = (0..<400).flatMap { number in
+            CacheRoute.all.map { key("http://a/\(number)").along($0) }
+        }
+        for number in 0..<400 { put(store, "http://a/\(number)") }
+        _ = try purge(store, .keys(keys), isSoft: true)
+        #expect(store.statistics().purges.joined == 0)
+        #expect(found(store, "http://kept/").map(\.staleSince) == [0])
+        #expect(found(store, "http://a/399").map(\.staleSince) == [Self.now])
+        _ = try purge(store, .keys(keys))
+        #expect(store.bans.unfinished.bans.count <= 800)
+        #expect(!has(store, "http://a/0") && has(store, "http://kept/"))
     }
 
     @Test func `its serials go on after a restart`() throws {

@@ -82,6 +82,7 @@ extension DiskIndex {
             state.streamed = []
             state.bodies = SplitMap()
             state.accesses = []
+            state.hits = [:]
             return (state.phase == .ready ? state.nextID - 1 : nil, dropped)
         }
         withExtendedLifetime(dropped) {}

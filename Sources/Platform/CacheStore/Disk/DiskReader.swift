@@ -248,7 +248,8 @@ struct DiskReader<Source: RowSource> {
     /// was being read.
     private func promote(_ response: CachedResponse, _ load: LevelLoad) -> CachedResponse? {
         load.memory.promote(response, isNear: true) { [index = tier.index] isInMemory in
-            index.promote(response.token, resident: isInMemory)
+            // It may have been made stale since it was compared with the bans.
+            index.holds(response) && index.promote(response.token, resident: isInMemory)
         }
     }
 

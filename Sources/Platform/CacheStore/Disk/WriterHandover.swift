@@ -167,6 +167,7 @@ extension DiskWriter {
     /// Has the database for itself if the former writer has ended.
     private func becomeSole() throws(DatabaseError) {
         tier.catchUp(memory)
+        sweepMemory()
         do throws(DatabaseError) {
             try reopen(.exclusive)
         } catch {
@@ -198,8 +199,8 @@ extension DiskWriter {
         guard now >= sharingAt else { return }
         sharingAt = now + Self.sharingInterval
         tier.catchUp(memory)
-        guard !isAway else { return sweepMemory() }
-        guard filesExist(), !lock.hasReaders else { return }
+        sweepMemory()
+        guard !isAway, filesExist(), !lock.hasReaders else { return }
         do throws(DatabaseError) {
             try becomeSole()
         } catch {
@@ -212,6 +213,7 @@ extension DiskWriter {
     func readChanges(isShared: Bool) -> Bool {
         guard tier.openChanges(isShared: isShared) else { return false }
         tier.catchUp(memory)
+        sweepMemory()
         return true
     }
 }

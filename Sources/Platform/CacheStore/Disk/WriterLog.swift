@@ -48,6 +48,11 @@ extension DiskWriter {
             watch.logHolds(logBytes)
             truncateAt = Clock.monotonicNanoseconds() + Self.truncateAfterIdle
         }
+        // Whatever was committed has been copied.
+        if logBytes == 0, tier.bans.waitsForCheckpoint {
+            tier.bans.checkpointed()
+            retireBans()
+        }
         if connection.logBytes >= Int64(options.checkpointBytes) {
             try restartLog(truncating: false)
         } else {

@@ -22,6 +22,15 @@ struct DiskSweep {
     var place: Int64 = 0
 }
 
+/// A row that a ban is about.
+private struct BannedRow {
+    let id: Int64
+    let key: [UInt8]
+    /// The body whose chunks it has; 0 if it has none.
+    let body: Int64
+    let verdict: BanVerdict
+}
+
 /// Carries out on disk what was purged by patterns: the rows are removed in small steps between
 /// other work. Nobody finds them meanwhile.
 extension DiskWriter {
@@ -48,7 +57,10 @@ extension DiskWriter {
             return
         }
         do throws(DatabaseError) {
-            if let place = try step(current) {
+            let place = try step(current)
+            // The database may have been closed meanwhile.
+            guard sweep?.serial == current.serial, connection != nil else { return }
+            if let place {
                 sweep?.place = place
             } else {
                 sweep = nil
@@ -66,36 +78,46 @@ extension DiskWriter {
         guard filesExist(), connection != nil else { return nil }
         var last: Int64?
         try transaction { connection throws(DatabaseError) in
-            var found: [(id: Int64, key: [UInt8], verdict: BanVerdict)] = []
+            var found: [BannedRow] = []
             last = try connection.visitRecords(
                 after: sweep.place, through: sweep.through, limit: Self.sweepRows,
                 where: sweep.candidates.mayBe
             ) { id, record in
                 guard let text = EntryRecord.text(record) else { return }
                 let verdict = tier.bans.verdict(key: text.key, head: text.head, .row(id))
-                if !verdict.isNone { found.append((id, [UInt8](text.key), verdict)) }
+                guard !verdict.isNone else { return }
+                found.append(
+                    BannedRow(
+                        id: id, key: [UInt8](text.key), body: EntryRecord.bodyID(record),
+                        verdict: verdict))
             }
-            for (id, key, verdict) in found { try carryOut(verdict, id, key, connection) }
+            for row in found { try carryOut(row, connection) }
         }
         try afterCommit()
         return last
     }
 
     private func carryOut(
-        _ verdict: BanVerdict, _ id: Int64, _ key: [UInt8], _ connection: WriterConnection
+        _ row: BannedRow, _ connection: WriterConnection
     ) throws(DatabaseError) {
-        switch verdict {
+        switch row.verdict {
         case .none: return
         case .gone:
-            guard let removal = key.withUnsafeBytes({ tier.index.remove(id: id, key: $0) }) else {
-                return
+            let known = row.key.withUnsafeBytes { tier.index.remove(id: row.id, key: $0) }
+            if let known {
+                _ = try rows.remove(known, connection)
+            } else {
+                // It was replaced or removed, which is queued, and would be found again if the
+                // process were killed before that is carried out. Its chunks are for that to remove
+                // or to take over; if it is not carried out, for the next start.
+                try connection.remove(entry: row.id)
+                if row.body > 0 { try connection.insert(incomplete: row.body) }
             }
-            _ = try rows.remove(removal, connection)
         case .stale(_, let since):
-            guard key.withUnsafeBytes({ tier.index.setStale(id: id, key: $0) }) else { return }
-            try connection.setStale(id, since: since)
+            _ = row.key.withUnsafeBytes { tier.index.setStale(id: row.id, key: $0) }
+            try connection.setStale(row.id, since: since)
         }
-        tier.bans.count(verdict, inMemory: false)
+        tier.bans.count(row.verdict, inMemory: false)
     }
 
     /// Removes from memory what another process has purged. The rows are for that one to remove;
@@ -112,8 +134,9 @@ extension DiskWriter {
 
     /// Ends the bans that have been carried out.
     func retireBans() {
-        let pending = tier.index.firstWaiting
-        let finished = tier.bans.retire(before: memory?.firstSuspicion, pending: pending)
+        let known = tier.bans.settled
+        let finished = tier.bans.retire(
+            known: known, before: memory?.firstSuspicion, pending: tier.index.firstWaiting)
         tier.purges.withLock { file in
             guard file.isOurs, let open = file.journal else { return }
             open.retire(through: finished)
@@ -182,6 +205,12 @@ extension DiskTier {
 }
 
 extension EntryRecord {
+    /// The body whose chunks a record refers to; 0 for none.
+    static func bodyID(_ record: UnsafeRawBufferPointer) -> Int64 {
+        guard record.count >= headerBytes else { return 0 }
+        return Int64(littleEndian: record.loadUnaligned(fromByteOffset: 56, as: Int64.self))
+    }
+
     /// The key and the head in a record; `nil` if it is none.
     static func text(
         _ record: UnsafeRawBufferPointer

@@ -6,7 +6,8 @@ enum BanPattern: Sendable, Hashable {
     case host(PurgeHost)
     case tag([UInt8], origin: [UInt8]?)
     case prefix([UInt8])
-    /// A URI with its route prefix: what `CacheKey` has.
+    /// A URI, whatever the route: what is purged for one is so for all of them, and their number
+    /// must not fill the table.
     case key([UInt8])
 
     /// Bytes that it takes, roughly.

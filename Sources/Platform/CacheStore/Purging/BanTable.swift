@@ -51,10 +51,11 @@ struct BanTable: Sendable {
             let isEnough = left <= Self.maximumPatterns / 2 && bytes <= Self.maximumBytes / 2
             guard !isEnough else { break }
             merged.add(marks)
-            remove(pattern)
+            forget(pattern)
             left -= 1
             number += 1
         }
+        prefixes.removeAll { patterns[.prefix($0)] == nil }
         // A soft ban of everything beside a hard one of something is two bans of everything.
         insert(.everything) { $0.add(merged) }
         return number
@@ -78,9 +79,11 @@ struct BanTable: Sendable {
         }
     }
 
-    private mutating func remove(_ pattern: BanPattern) {
+    /// Removes a pattern, but not yet from the prefixes: of those, many are removed at a time.
+    private mutating func forget(_ pattern: BanPattern) {
         guard patterns.removeValue(forKey: pattern) != nil else { return }
         bytes -= pattern.count
+        if case .prefix = pattern { return }
         set(pattern, nil)
     }
 
@@ -106,6 +109,7 @@ struct BanTable: Sendable {
     /// - Returns: the serials that are not in force any longer.
     mutating func retire(_ isDone: (BanMark) -> Bool) -> [UInt64] {
         var retired: [UInt64] = []
+        var hasForgotten = false
         for (pattern, marks) in patterns {
             var rest = marks
             if let hard = marks.hard, isDone(hard) {
@@ -118,12 +122,14 @@ struct BanTable: Sendable {
             }
             guard rest != marks else { continue }
             if rest == BanMarks() {
-                remove(pattern)
+                forget(pattern)
+                hasForgotten = true
             } else {
                 patterns[pattern] = rest
                 set(pattern, rest)
             }
         }
+        if hasForgotten { prefixes.removeAll { patterns[.prefix($0)] == nil } }
         return retired
     }
 
@@ -160,11 +166,7 @@ struct BanTable: Sendable {
     private func findByKey(_ stored: StoredURI, _ found: inout Found) {
         found.add(everything)
         if !keys.isEmpty {
-            let route = stored.route
-            let key = UnsafeRawBufferPointer(
-                start: route.baseAddress ?? stored.uri.baseAddress,
-                count: route.count + stored.uri.count)
-            found.add(keys[XXHash64.hash(key, seed: seed)])
+            found.add(keys[XXHash64.hash(stored.uri, seed: seed)])
         }
         if !prefixes.isEmpty { prefixes.visit(stored.uri) { found.add($0) } }
         if !hosts.isEmpty { findByHost(stored, &found) }

@@ -19,8 +19,12 @@ final class BansInForce: Sendable {
         var table = BanTable()
         /// The last serial given.
         var serial: UInt64 = 0
-        /// The last serial whose ban all shards of memory know, with the rows that it is about.
-        var settled: UInt64 = 0
+        /// The last serial whose ban all shards of memory know, with the rows that it is about, as
+        /// well as all before it.
+        var settled: UInt64 { registering.min().map { $0 - 1 } ?? lastSettled }
+        var lastSettled: UInt64 = 0
+        /// Those that not all shards know yet.
+        var registering: Set<UInt64> = []
         /// All bans up to this serial have been carried out in memory.
         var memorySwept: UInt64 = 0
         /// The same on disk.
@@ -139,6 +143,7 @@ final class BansInForce: Sendable {
             }
             state.begin(state.serial)
             state.lastPattern = state.serial
+            state.registering.insert(state.serial)
             if !state.table.isEmpty { isActive.store(true, ordering: .sequentiallyConsistent) }
             note()
             return state.serial
@@ -160,7 +165,8 @@ final class BansInForce: Sendable {
             } else {
                 state.isUnsettled.insert(serial)
             }
-            state.settled = max(state.settled, serial)
+            state.registering.remove(serial)
+            state.lastSettled = max(state.lastSettled, serial)
         }
     }
 
@@ -173,10 +179,9 @@ final class BansInForce: Sendable {
             state.keys[state.serial] = banned
             state.keyBytes += banned.count
             state.begin(state.serial)
+            state.lastSettled = max(state.lastSettled, state.serial)
             // Nothing has to be searched for them.
-            if state.memorySwept + 1 == state.serial { state.memorySwept += 1 }
-            if state.diskSwept + 1 == state.serial { state.diskSwept += 1 }
-            state.settled = max(state.settled, state.serial)
+            state.skipKeys()
             return state.serial
         }
     }
@@ -184,6 +189,13 @@ final class BansInForce: Sendable {
     /// A transaction has removed the rows of all keys up to a serial.
     func keysAreGone(through serial: UInt64) {
         state.withLock { $0.committedKeys = max($0.committedKeys, serial) }
+    }
+
+    /// Whether something was committed that is not known to be on the device.
+    var waitsForCheckpoint: Bool {
+        state.withLock { state in
+            state.committedSweep > state.diskSwept || state.hasKeys(through: state.committedKeys)
+        }
     }
 
     /// What was committed until now is on the device.
@@ -265,17 +277,21 @@ final class BansInForce: Sendable {
 
     /// Ends what has been carried out everywhere.
     /// - Parameters:
+    ///   - known: `settled` before the others were determined: what was banned since is left alone.
     ///   - suspicion: the serial of the first ban that a request under way may have preceded.
     ///   - pending: the first row that is yet to be written.
     /// - Returns: the serial up to which nothing is left to be done on disk.
-    func retire(before suspicion: UInt64?, pending: Int64?) -> UInt64 {
+    func retire(known: UInt64, before suspicion: UInt64?, pending: Int64?) -> UInt64 {
         state.withLock { state in
-            let swept = min(state.memorySwept, state.diskSwept)
+            let swept = min(known, state.memorySwept, state.diskSwept)
             _ = state.table.retire { mark in
                 mark.serial <= swept && mark.serial < suspicion ?? .max
                     && mark.through < pending ?? .max
             }
-            if state.table.isEmpty { isActive.store(false, ordering: .sequentiallyConsistent) }
+            if state.table.isEmpty {
+                isActive.store(false, ordering: .sequentiallyConsistent)
+                state.skipKeys()
+            }
             return state.finished
         }
     }
@@ -303,9 +319,9 @@ final class BansInForce: Sendable {
             }
             // The rows have to be searched again.
             let isDone = state.table.isEmpty
-            let hasSweptMemory = state.memorySwept >= state.settled
+            let hasSweptMemory = state.memorySwept >= state.lastSettled
             (state.diskSwept, state.committedSweep) = isDone ? (state.serial, state.serial) : (0, 0)
-            state.settled = max(state.settled, state.serial)
+            state.lastSettled = max(state.lastSettled, state.serial)
             if hasSweptMemory { state.memorySwept = state.settled }
             if !isDone { isActive.store(true, ordering: .sequentiallyConsistent) }
         }
@@ -336,6 +352,14 @@ extension BansInForce.State {
         progress[serial] = PurgeProgress()
         recent.append(serial)
         if recent.count > BansInForce.progressLimit { progress[recent.removeFirst()] = nil }
+    }
+
+    /// Without patterns nothing has to be searched.
+    mutating func skipKeys() {
+        guard table.isEmpty, registering.isEmpty else { return }
+        memorySwept = max(memorySwept, lastSettled)
+        diskSwept = max(diskSwept, lastSettled)
+        committedSweep = max(committedSweep, lastSettled)
     }
 
     mutating func forgetKeys(through serial: UInt64) {

@@ -65,7 +65,8 @@ extension CacheStore {
         let keys = purges.flatMap(\.removedKeys)
         if !keys.isEmpty {
             for key in keys { receipt.add(key.withView { remove($0) }) }
-            let banned = BannedKeys(keys: keys.map(\.bytes), through: disk.index.lastID)
+            let banned = BannedKeys(
+                keys: purges.flatMap(\.removedURIs), through: disk.index.lastID)
             guard let serial = bans.register(banned) else {
                 throw .notDurable(detail: "too many keys wait for the disk")
             }
@@ -115,14 +116,17 @@ extension CacheStore {
             }
             // Without a database nobody else does.
             if disk.index.phase == .off(.disabled) {
-                _ = bans.retire(before: memory.firstSuspicion, pending: disk.index.firstWaiting)
+                let known = bans.settled
+                _ = bans.retire(known: known, before: memory.firstSuspicion, pending: nil)
             }
         }
         return BanMark(serial: serial, through: through, time: max(1, now))
     }
 
     private func retire() {
-        _ = bans.retire(before: memory.firstSuspicion, pending: disk.index.firstWaiting)
+        let known = bans.settled
+        _ = bans.retire(
+            known: known, before: memory.firstSuspicion, pending: disk.index.firstWaiting)
     }
 
     /// Whether a response that was found is still what is stored: neither replaced nor purged.
@@ -155,13 +159,20 @@ extension CacheStore {
         _ written: [Ban], through serial: UInt64, _ phase: DiskState
     ) throws(PurgeError) {
         switch phase {
-        case .off(.disabled): bans.hasNoDisk(through: serial)
+        case .off(.disabled):
+            bans.hasNoDisk(through: serial)
+            retire()
         // The keys were told to the one that has it.
         case .handedOver: bans.keysWereTold(through: serial)
         case .ready: try disk.writeDown(written, through: serial)
         case .opening, .off: throw .notReady
         }
     }
+}
+
+extension CacheKey {
+    /// The URI, without the route.
+    fileprivate var uri: [UInt8] { bytes.withUnsafeBytes { [UInt8](StoredURI($0).uri) } }
 }
 
 extension PurgeReceipt {
@@ -175,7 +186,7 @@ extension Purge {
     /// What it is about.
     var bannedPatterns: [BanPattern] {
         switch scope {
-        case .keys(let keys): keys.flatMap { [$0, $0.ofQuery] }.map { .key($0.bytes) }
+        case .keys(let keys): Set(keys.map(\.uri)).map { .key($0) }
         case .prefix(let prefix): [.prefix(prefix)]
         case .host(let host): [.host(host)]
         case .tag(let tag, let origin): [.tag(tag, origin: origin)]
@@ -188,6 +199,9 @@ extension Purge {
         if case .keys = scope, !isSoft { return [] }
         return bannedPatterns.map { ($0, isSoft) }
     }
+
+    /// The URIs of the keys that are removed at once.
+    fileprivate var removedURIs: [[UInt8]] { Array(Set(removedKeys.map(\.uri))) }
 
     /// The keys that are removed at once.
     fileprivate var removedKeys: [CacheKey] {

@@ -24,12 +24,35 @@ struct PrefixTable<Value: Sendable>: Sendable {
             case (let known?, nil):
                 elements.remove(at: known)
                 link()
-            case (nil, let value?):
-                elements.insert(Element(prefix: prefix, value: value), at: place)
-                link()
+            case (nil, let value?): insert(prefix, value, at: place)
             case (nil, nil): break
             }
         }
+    }
+
+    private mutating func insert(_ prefix: [UInt8], _ value: Value, at place: Int) {
+        for index in elements.indices where elements[index].parent >= place {
+            elements[index].parent += 1
+        }
+        var parent = place - 1
+        while parent >= 0, !prefix.starts(with: elements[parent].prefix) {
+            parent = Int(elements[parent].parent)
+        }
+        elements.insert(
+            Element(prefix: prefix, value: value, parent: Int32(parent)), at: place)
+        // Those that begin with it follow it.
+        var index = place + 1
+        while index < elements.count, elements[index].prefix.starts(with: prefix) {
+            if Int(elements[index].parent) == parent { elements[index].parent = Int32(place) }
+            index += 1
+        }
+    }
+
+    /// Removes many at a time.
+    mutating func removeAll(where isGone: ([UInt8]) -> Bool) {
+        let count = elements.count
+        elements.removeAll { isGone($0.prefix) }
+        if elements.count < count { link() }
     }
 
     private func position(of prefix: [UInt8]) -> Int? {

@@ -9,8 +9,9 @@ import HTTPCore
 /// they belong to.
 public struct Purge: Sendable, Equatable {
     public enum Scope: Sendable, Equatable {
-        /// Exactly these keys, with all variants, QUERYs and parts. The caller names the key of
-        /// each route that may have stored it.
+        /// The URIs of these keys, with all variants, QUERYs and parts. The caller names the key of
+        /// each route that may have stored it: those are removed at once. A soft purge is about all
+        /// routes, and so is a hard one after a restart, for what it had not removed by then.
         case keys([CacheKey])
         /// All URIs that begin with these bytes.
         case prefix([UInt8])

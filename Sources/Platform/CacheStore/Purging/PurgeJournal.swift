@@ -157,7 +157,8 @@ final class PurgeJournal: @unchecked Sendable {
         func number(_ offset: Int) -> UInt64 {
             UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
-        guard bytes.count >= headerBytes, number(0) == kind else {
+        // Nobody purges as often as that: the number is damaged.
+        guard bytes.count >= headerBytes, number(0) == kind, number(8) < 1 << 62 else {
             return Contents(isDamaged: true)
         }
         var contents = Contents(lastSerial: number(8))

@@ -7,7 +7,7 @@ import json
 import subprocess
 
 import pytest
-from support.gateway import BINARY, Gateway, run_pinfold
+from support.gateway import BINARY, Gateway, free_port, run_pinfold
 from support.origin import Request, reply
 from support.wire import request
 
@@ -141,7 +141,8 @@ KEY = {"query": {"ignore": ["utm_*"]}}
 @pytest.mark.parametrize("way", ["forward", "reverse", "balanced"])
 def test_a_url_is_purged_under_the_key_that_its_entry_makes_of_it(gateway, there, way):
     upstream = there.url("").rstrip("/")
-    listener = {"name": "web", "address": "127.0.0.1:0", "kind": "reverse"}
+    # The URL names the listener's own address.
+    listener = {"name": "web", "address": f"127.0.0.1:{free_port()}", "kind": "reverse"}
     listener |= ({"upstreams": {"servers": [{"url": upstream}]}} if way == "balanced"
                  else {"upstream": upstream})
     running = gateway({

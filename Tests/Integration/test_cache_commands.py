@@ -216,6 +216,25 @@ def test_a_url_is_shown_with_what_would_become_of_a_request(running, there):
     assert value["variants"][0]["answer"] == "not-used"
 
 
+def test_looking_in_changes_no_freshness(gateway, origin):
+    """What `show` and `export` read from the disk is in memory afterwards, by the route's rules."""
+    there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: max-age=86400",
+                                      "CDN-Cache-Control: max-age=60"))
+    running = gateway({"listeners": [
+        {"name": "web", "address": f"127.0.0.1:{free_port()}", "kind": "reverse",
+         "upstream": there.url("").rstrip("/")}]})
+    asked = request("/a", host="a.test")
+    running.ask(asked, "web")
+    running.restart()
+    running.wait_for_disk()
+    url = "http://%s:%d/a" % running.listeners["web"]
+    value = json.loads(cache(running, "show", url, "-H", "Host: a.test", "--json"))
+    assert value["variants"][0]["freshFor"] <= 60
+    cache(running, "export", str(running.folder / "archive"))
+    found = running.ask(asked, "web").cache_status
+    assert "hit" in found and int(found["ttl"]) <= 60
+
+
 def test_secrets_are_not_shown(gateway, origin):
     there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: public, max-age=600",
                                       "Vary: X-Secret", "Set-Cookie: a=s3cret"))

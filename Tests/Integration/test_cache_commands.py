@@ -7,7 +7,7 @@ import json
 import subprocess
 
 import pytest
-from support.gateway import BINARY, Gateway, run_pinfold
+from support.gateway import BINARY, Gateway, free_port, run_pinfold
 from support.origin import Request, reply
 from support.wire import request
 
@@ -141,7 +141,8 @@ KEY = {"query": {"ignore": ["utm_*"]}}
 @pytest.mark.parametrize("way", ["forward", "reverse", "balanced"])
 def test_a_url_is_purged_under_the_key_that_its_entry_makes_of_it(gateway, there, way):
     upstream = there.url("").rstrip("/")
-    listener = {"name": "web", "address": "127.0.0.1:0", "kind": "reverse"}
+    # The URL names the listener's own address.
+    listener = {"name": "web", "address": f"127.0.0.1:{free_port()}", "kind": "reverse"}
     listener |= ({"upstreams": {"servers": [{"url": upstream}]}} if way == "balanced"
                  else {"upstream": upstream})
     running = gateway({
@@ -213,6 +214,25 @@ def test_a_url_is_shown_with_what_would_become_of_a_request(running, there):
     value = json.loads(cache(running, "show", url, "--json"))
     assert value["variants"][0]["vary"] == ["accept-language"]
     assert value["variants"][0]["answer"] == "not-used"
+
+
+def test_looking_in_changes_no_freshness(gateway, origin):
+    """What `show` and `export` read from the disk is in memory afterwards, by the route's rules."""
+    there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: max-age=86400",
+                                      "CDN-Cache-Control: max-age=60"))
+    running = gateway({"listeners": [
+        {"name": "web", "address": f"127.0.0.1:{free_port()}", "kind": "reverse",
+         "upstream": there.url("").rstrip("/")}]})
+    asked = request("/a", host="a.test")
+    running.ask(asked, "web")
+    running.restart()
+    running.wait_for_disk()
+    url = "http://%s:%d/a" % running.listeners["web"]
+    value = json.loads(cache(running, "show", url, "-H", "Host: a.test", "--json"))
+    assert value["variants"][0]["freshFor"] <= 60
+    cache(running, "export", str(running.folder / "archive"))
+    found = running.ask(asked, "web").cache_status
+    assert "hit" in found and int(found["ttl"]) <= 60
 
 
 def test_secrets_are_not_shown(gateway, origin):

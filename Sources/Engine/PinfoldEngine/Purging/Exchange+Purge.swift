@@ -75,8 +75,8 @@ extension Exchange {
         return PurgeOrder(scopes: scopes, isSoft: fields.isSoft, isDryRun: fields.isDryRun)
     }
 
-    /// The URL, under the key that a GET would have, by whatever route and ways; or, if it ends with
-    /// `*`, all that begin like it.
+    /// The URL, under the key that a GET would have, by whatever route and ways; or, if it ends
+    /// with `*`, all that begin like it.
     private func scopeOfURL(at origin: Origin) throws(PurgeRequestError) -> Purge.Scope {
         let path = withRequestHead { bytes in
             request.path.indices.map { bytes[$0] }

@@ -50,7 +50,10 @@ package struct AssumedRequest: Sendable {
     }
 
     private var bytes: [UInt8] {
-        let lines = ["GET \(url) HTTP/1.1", "Host: localhost"] + fields
+        let authority = url.drop { $0 != "/" }.dropFirst(2).prefix { !"/?".contains($0) }
+        let names = fields.map { $0.prefix { $0 != ":" }.lowercasedASCII }
+        let host = names.contains("host") ? [] : ["Host: \(authority)"]
+        let lines = ["GET \(url) HTTP/1.1"] + host + fields
         return Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
     }
 

@@ -296,6 +296,24 @@ struct PurgeTests {
         #expect(isDone)
     }
 
+    @Test func `one of a key is complete while a request under way holds the ban of a pattern`()
+        throws
+    {
+        let store = open()
+        defer { store.close() }
+        put(store, "http://a/")
+        store.flushNow()
+        let flight = store.flight("http://z/")
+        _ = try purge(store, .tag(Array("red".utf8)))
+        let receipt = try purge(store, .keys([key("http://a/")]))
+        let isComplete = eventually { store.purgeProgress(receipt.id)?.isComplete == true }
+        #expect(isComplete)
+        #expect(store.bans.isInForce)
+        store.endFlight(flight)
+        let isDone = eventually { !store.bans.isInForce }
+        #expect(isDone)
+    }
+
     @Test func `many keys of many routes are as many patterns as URIs`() throws {
         let store = open()
         defer { store.close() }

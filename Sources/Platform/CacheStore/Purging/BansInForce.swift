@@ -323,7 +323,9 @@ final class BansInForce: Sendable {
             (state.diskSwept, state.committedSweep) = isDone ? (state.serial, state.serial) : (0, 0)
             state.lastSettled = max(state.lastSettled, state.serial)
             if hasSweptMemory { state.memorySwept = state.settled }
-            if !isDone { isActive.store(true, ordering: .sequentiallyConsistent) }
+            guard !isDone else { return }
+            state.lastPattern = state.serial
+            isActive.store(true, ordering: .sequentiallyConsistent)
         }
     }
 
@@ -354,10 +356,13 @@ extension BansInForce.State {
         if recent.count > BansInForce.progressLimit { progress[recent.removeFirst()] = nil }
     }
 
-    /// Without patterns nothing has to be searched.
+    /// Beyond the last pattern there are only keys, for which nothing has to be searched.
     mutating func skipKeys() {
-        guard table.isEmpty, registering.isEmpty else { return }
-        memorySwept = max(memorySwept, lastSettled)
+        guard registering.isEmpty else { return }
+        if table.isEmpty || memorySwept >= lastPattern {
+            memorySwept = max(memorySwept, lastSettled)
+        }
+        guard table.isEmpty || diskSwept >= lastPattern else { return }
         diskSwept = max(diskSwept, lastSettled)
         committedSweep = max(committedSweep, lastSettled)
     }

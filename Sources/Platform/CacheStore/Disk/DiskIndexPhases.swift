@@ -73,10 +73,12 @@ extension DiskIndex {
 
     /// Removes every entry. Returns the largest id assigned so far; `nil` if not ready.
     func purge() -> Int64? {
-        let (result, dropped) = state.withLock { state in
-            let dropped = (state.table, state.waiting)
+        let (result, dropped) = state.withLock {
+            state -> (Int64?, (IndexTable, SplitMap<CachedResponse>)?) in
             if state.phase != .ready { state.journal.noteAll() }
-            guard state.isReadable else { return (Int64?.none, dropped) }
+            guard state.isReadable else { return (nil, nil) }
+            // Nobody has a copy of a table that is still in use: it could not be changed.
+            let dropped = (state.table, state.waiting)
             state.table = IndexTable()
             state.waiting = SplitMap()
             state.streamed = []

@@ -34,8 +34,29 @@ public struct RouteOptions: Sendable, Equatable {
 /// that has none costs one comparison.
 final class RouteOptionsBox: Sendable {
     let options: RouteOptions
+    /// Whether Cache-Control alone may keep a response out, as without rules.
+    private let heedsCacheControl: Bool
+    private let targetedIDs: FieldIDSet
+    private let targetedNames: FieldNameSketch
 
-    init(_ options: RouteOptions) { self.options = options }
+    init(_ options: RouteOptions) {
+        self.options = options
+        heedsCacheControl = options.overrides.isDisjoint(with: [.noStore, .isPrivate])
+        let fields = options.targetedFields.map { ($0, FieldID(lowercaseName: $0)) }
+        targetedIDs = FieldIDSet(fields.map(\.1).filter { $0 != .other })
+        targetedNames = FieldNameSketch(fields.filter { $0.1 == .other }.map(\.0))
+    }
+
+    /// Whether a response that Cache-Control keeps out may be stored nevertheless: that does not
+    /// count on the route, or another field may count in its place.
+    func mayStoreDespiteCacheControl(_ fields: FieldSection) -> Bool {
+        !heedsCacheControl || mayBeTargeted(fields)
+    }
+
+    /// Whether a response may have a field that is meant for this cache: two operations.
+    func mayBeTargeted(_ fields: FieldSection) -> Bool {
+        fields.present.intersects(targetedIDs) || fields.unknownNames.intersects(targetedNames)
+    }
 }
 
 extension PolicyOptions {

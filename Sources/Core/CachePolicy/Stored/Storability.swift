@@ -39,16 +39,20 @@ extension StoreDecision {
         // Most responses that are not stored are excluded by Cache-Control: the other fields are
         // read after it.
         let directives = CacheDirectives(response: response.fields, in: responseBytes)
-        if options.box == nil, options.isShared,
+        if options.isShared,
+            !(options.box?.mayStoreDespiteCacheControl(response.fields) ?? false),
             let reason = directives.reasonAgainstStoring(status: response.status)
         {
             return .doNotStore(reason)
         }
         var facts = ResponseFacts(
             response, in: responseBytes, directives: directives, responseTime: responseTime)
-        if let route = options.box?.options {
-            facts.target(
-                TargetedDirectives.first(of: route.targetedFields, in: response, responseBytes))
+        if let box = options.box {
+            if box.mayBeTargeted(response.fields) {
+                facts.target(
+                    TargetedDirectives.first(
+                        of: box.options.targetedFields, in: response, responseBytes))
+            }
             if let reason = facts.reasonAgainstOverriding(for: request, options: options) {
                 return .doNotStore(reason)
             }

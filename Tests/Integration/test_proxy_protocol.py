@@ -205,9 +205,10 @@ def test_limits_are_the_clients_and_not_the_senders(gateway, there):
     for wire in wires:
         assert wire.ask(request(there.url("/"))).status == 200
     # A third one of a client takes the place of its idle one.
-    mine = [wire_after(running, binary("192.0.2.1")) for _ in range(2)]
-    for wire in mine:
-        assert wire.ask(request(there.url("/"))).status == 200
+    mine = []
+    for _ in range(2):
+        mine.append(wire_after(running, binary("192.0.2.1")))
+        assert mine[-1].ask(request(there.url("/"))).status == 200
     assert is_closed(wires[0])
     for wire in wires[1:] + mine:
         assert wire.ask(request(there.url("/"))).status == 200

@@ -110,7 +110,7 @@ def test_rules_name_them(gateway, there, path):
 
 
 def test_limits_count_them_as_one_client(gateway, there, path):
-    running = gateway({**on(path), "limits": {"perClient": {"connections": 2}}, "workers": 2})
+    running = gateway({**on(path), "limits": {"perClient": {"connections": 2}}, "workers": 1})
     wires = [running.wire() for _ in range(2)]
     for wire in wires:
         assert wire.ask(request(there.url("/"))).status == 200

@@ -61,6 +61,11 @@ def token(answer):
     return answer.proxy_status["details"].split(":")[0]
 
 
+def flipped(message: bytes) -> bytes:
+    """The message with another last byte, whichever it was."""
+    return message[:-1] + bytes([message[-1] ^ 1])
+
+
 CASES = {
     "good": (lambda p, leaf: response(leaf, p.intermediate), "trusted"),
     "good, named by SHA-256": (lambda p, leaf: response(
@@ -72,7 +77,7 @@ CASES = {
     "try later": (lambda p, leaf: ocsp.OCSPResponseBuilder.build_unsuccessful(
         ocsp.OCSPResponseStatus.TRY_LATER).public_bytes(serialization.Encoding.DER),
         "tls-ocsp-invalid"),
-    "damaged": (lambda p, leaf: response(leaf, p.intermediate)[:-1] + b"\0", "tls-ocsp-invalid"),
+    "damaged": (lambda p, leaf: flipped(response(leaf, p.intermediate)), "tls-ocsp-invalid"),
     "revoked": (lambda p, leaf: response(leaf, p.intermediate, status=REVOKED), "tls-ocsp-revoked"),
     "unknown": (lambda p, leaf: response(leaf, p.intermediate, status=UNKNOWN), "tls-ocsp-unknown"),
     "old": (lambda p, leaf: response(leaf, p.intermediate, days=(-9, -2)), "tls-ocsp-expired"),

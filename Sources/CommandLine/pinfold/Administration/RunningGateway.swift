@@ -1,4 +1,3 @@
-import CLinux
 import Clocks
 import Documents
 import EventLoop
@@ -200,12 +199,16 @@ struct UnixRequest {
         }
         defer { Descriptors.close(descriptor) }
         let end = Clock.monotonicMilliseconds() + timeout
-        try send(descriptor, until: end)
-        var received: [UInt8] = []
-        while case let more = try receive(descriptor, until: end), !more.isEmpty {
-            received += more
-            guard received.count <= Self.maximumBytes else { throw .invalid("it is too long") }
+        let received: [UInt8]?
+        do throws(SocketWaitError) {
+            received = try exchange(WaitingSocket(descriptor: descriptor, end: end))
+        } catch {
+            switch error {
+            case .timedOut: throw .timedOut
+            case .failed(let error): throw .system(error)
+            }
         }
+        guard let received else { throw .invalid("it is too long") }
         return try Self.answer(in: received)
     }
 
@@ -221,56 +224,15 @@ struct UnixRequest {
         return lines.joined(separator: "\r\n") + "\r\n\r\n"
     }
 
-    private func send(
-        _ descriptor: Int32, until end: Int64
-    ) throws(UnixRequestError) {
-        var rest = (Array(head.utf8) + (content?.bytes ?? []))[...]
-        while !rest.isEmpty {
-            try wait(for: POLLOUT, descriptor, until: end)
-            let count = rest.withUnsafeBytes {
-                CLinux.send(
-                    descriptor, $0.baseAddress, $0.count,
-                    Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-            }
-            guard count < 0 else {
-                rest = rest.dropFirst(count)
-                continue
-            }
-            let code = __errno_location().pointee
-            guard code == EINTR || code == EAGAIN else { throw .system(Errno(code: code)) }
+    /// Sends the request, and reads what there is until the end; `nil` if that is too much.
+    private func exchange(_ socket: WaitingSocket) throws(SocketWaitError) -> [UInt8]? {
+        try socket.send(Array(head.utf8) + (content?.bytes ?? []))
+        var received: [UInt8] = []
+        while case let more = try socket.receive(), !more.isEmpty {
+            received += more
+            guard received.count <= Self.maximumBytes else { return nil }
         }
-    }
-
-    /// What there is; nothing at the end.
-    private func receive(
-        _ descriptor: Int32, until end: Int64
-    ) throws(UnixRequestError) -> [UInt8] {
-        while true {
-            try wait(for: POLLIN, descriptor, until: end)
-            var code: Int32 = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { memory, count in
-                let taken = recv(
-                    descriptor, memory.baseAddress, memory.count, Int32(MSG_DONTWAIT))
-                if taken < 0 { code = __errno_location().pointee }
-                count = max(0, taken)
-            }
-            if code == 0 { return bytes }
-            guard code == EINTR || code == EAGAIN else { throw .system(Errno(code: code)) }
-        }
-    }
-
-    private func wait(
-        for event: Int32, _ descriptor: Int32, until end: Int64
-    ) throws(UnixRequestError) {
-        while true {
-            let milliseconds = end - Clock.monotonicMilliseconds()
-            guard milliseconds > 0 else { throw .timedOut }
-            var state = pollfd(fd: descriptor, events: Int16(event), revents: 0)
-            let count = poll(&state, 1, Int32(clamping: milliseconds))
-            if count > 0 { return }
-            let code = __errno_location().pointee
-            guard count == 0 || code == EINTR else { throw .system(Errno(code: code)) }
-        }
+        return received
     }
 
     private static func answer(

@@ -178,51 +178,30 @@ struct WarmConnection: ~Copyable {
         } catch {
             throw .notConnected(error)
         }
-        try wait(for: POLLOUT, until: end)
+        try waiting(until: end) { (socket) throws(SocketWaitError) in
+            try socket.wait(for: POLLOUT)
+        }
         if let error = Sockets.connectionError(descriptor) { throw .notConnected(error) }
     }
 
     private func send(_ bytes: [UInt8], until end: Int64) throws(WarmError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes {
-                CLinux.send(
-                    descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-            }
-            guard count < 0 else {
-                rest = rest.dropFirst(count)
-                continue
-            }
-            let code = __errno_location().pointee
-            guard code == EINTR || code == EAGAIN else { throw .broken(Errno(code: code)) }
-            try wait(for: POLLOUT, until: end)
-        }
+        try waiting(until: end) { (socket) throws(SocketWaitError) in try socket.send(bytes) }
     }
 
     private func receive(until end: Int64) throws(WarmError) -> [UInt8] {
-        while true {
-            try wait(for: POLLIN, until: end)
-            var code: Int32 = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { memory, count in
-                let taken = recv(
-                    descriptor, memory.baseAddress, memory.count, Int32(MSG_DONTWAIT))
-                if taken < 0 { code = __errno_location().pointee }
-                count = max(0, taken)
-            }
-            if code == 0 { return bytes }
-            guard code == EINTR || code == EAGAIN else { throw .broken(Errno(code: code)) }
-        }
+        try waiting(until: end) { (socket) throws(SocketWaitError) in try socket.receive() }
     }
 
-    private func wait(for event: Int32, until end: Int64) throws(WarmError) {
-        while true {
-            let milliseconds = end - Clock.monotonicMilliseconds()
-            guard milliseconds > 0 else { throw .timedOut }
-            var state = pollfd(fd: descriptor, events: Int16(event), revents: 0)
-            let count = poll(&state, 1, Int32(clamping: milliseconds))
-            if count > 0 { return }
-            let code = __errno_location().pointee
-            guard count == 0 || code == EINTR else { throw .broken(Errno(code: code)) }
+    private func waiting<Result>(
+        until end: Int64, _ body: (WaitingSocket) throws(SocketWaitError) -> Result
+    ) throws(WarmError) -> Result {
+        do throws(SocketWaitError) {
+            return try body(WaitingSocket(descriptor: descriptor, end: end))
+        } catch {
+            switch error {
+            case .timedOut: throw .timedOut
+            case .failed(let error): throw .broken(error)
+            }
         }
     }
 }

@@ -72,19 +72,6 @@ extension HostEntry {
         set { cache.key.fields = newValue }
     }
 
-    /// In place of the cache's; `nil` for that.
-    package var cacheFill: CacheFill? {
-        get { cache.fill }
-        set { cache.fill = newValue }
-    }
-
-    /// Bytes of the slices in which responses are requested and stored; `nil` to request what
-    /// clients request.
-    package var cacheSliceBytes: Int? {
-        get { cache.sliceBytes }
-        set { cache.sliceBytes = newValue }
-    }
-
     /// The fields of the key under some rules, with those that the rules for requests make depend
     /// on who is asking.
     package func keyFields(under rules: CacheRules) -> [String] {

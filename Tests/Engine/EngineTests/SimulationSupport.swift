@@ -143,7 +143,7 @@ enum SimulationPolicies {
             guard let pattern = try? HostPattern(host) else { return nil }
             var entry = HostEntry(tls: UpstreamTLS())
             entry.match = [pattern]
-            entry.cacheSliceBytes = bytes
+            entry.cache.sliceBytes = bytes
             entry.switchProtocols = .allow
             return entry
         }

@@ -153,10 +153,6 @@ public struct PolicyOverrides: OptionSet, Sendable, Hashable {
     public static let outsideTheRFC: PolicyOverrides = [
         .noStore, .isPrivate, .noCache, .mustRevalidate,
     ]
-    /// Those that let responses be stored, or be used without asking, that are often for one person
-    /// only: never in response to requests with Authorization or Cookie, unless the key has that
-    /// field.
-    static let ofPersonal: PolicyOverrides = [.noStore, .isPrivate, .noCache]
 
     /// Their names.
     public var names: [String] { Self.named.filter { contains($0.override) }.map(\.name) }

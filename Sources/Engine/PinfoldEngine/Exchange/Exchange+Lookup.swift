@@ -133,6 +133,7 @@ extension Exchange {
     // MARK: The decision
 
     /// Whether the stored response was obtained under the policy of this request.
+    @inline(__always)
     func isUsable(_ response: CachedResponse, _ origin: Origin) -> Bool {
         response.policy == origin.fingerprint
     }
@@ -140,7 +141,7 @@ extension Exchange {
     /// Whether the stored response can be used for this request at all: same policy, same variant.
     @inline(__always)
     func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
-        guard response.policy == origin.fingerprint else { return false }
+        guard isUsable(response, origin) else { return false }
         if response.varyKey.isEmpty { return true }
         if withRequestHead({ response.varyKey.matches(request, in: $0) }) { return true }
         return request.method == .query && answersQuery(response)

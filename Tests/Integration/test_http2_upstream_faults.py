@@ -34,6 +34,7 @@ def test_a_host_that_breaks_the_rules_is_spoken_to_in_http_1(
         assert get(running, there).status == 200
     spoken = [seen.version for seen in there.requests[2:]]
     assert spoken == ["HTTP/1.1" if mode == "auto" else "HTTP/2"] * 3
+    until(lambda: there.served[0].goaways, "GOAWAY arrives")
     assert there.served[0].goaways[0][1] == Code.PROTOCOL_ERROR
 
 

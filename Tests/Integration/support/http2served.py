@@ -421,5 +421,5 @@ class ServedConnection:
                 continue
             with contextlib.suppress(h2.exceptions.ProtocolError):
                 left = self.h2.remote_flow_control_window(number)
-                if left <= 0:
+                if left <= 0 and left < size:
                     self.h2.increment_flow_control_window(size - left, number)

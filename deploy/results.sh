@@ -46,6 +46,18 @@ integration_tests() {
         | tee "$results/integration.log"
 }
 
+# integration_tests_again: runs the few integration tests that failed once more, when nothing runs beside
+# them. The exit code is 0 if all of them pass; they are listed all the same.
+integration_tests_again() {
+    local tests
+    mapfile -t tests < <(.build-venv/bin/python deploy/summary.py --again "$results")
+    [ "${#tests[@]}" -gt 0 ] || return 1
+    say "once more, alone: ${tests[*]}"
+    mkdir -p "$results/again"
+    PINFOLD_TEST_RESULTS="$results/again" .build-venv/bin/python -m pytest "${tests[@]}" -q \
+        --junitxml "$results/again/integration.xml" 2>&1 | tee "$results/again/integration.log"
+}
+
 # instructions: counts the instructions of PINFOLD_BINARY for each load, and compares them with the
 # ceilings. These are those of one architecture.
 instructions() {

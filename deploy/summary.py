@@ -7,6 +7,13 @@ STATUS is 0 if every runner succeeded so far. FOLDER has, for each runner, its J
 source location of issues. The last line is the total. A runner that died before its report was
 complete counts as a failure, and so does a run without any tests: nothing that did not run is
 reported as passed.
+
+A few failed tests may have been run again, alone (`again/integration.xml`). Those that passed then
+are not counted as failed, but always listed: they depend on what runs beside them.
+
+    summary.py --again FOLDER
+
+prints which tests to run again, one a line, as pytest names them; none if there are more than a few.
 """
 
 from __future__ import annotations
@@ -20,6 +27,8 @@ from pathlib import Path
 
 # The maximum number of failed tests that are listed.
 NAMED = 50
+# The maximum number of failed tests that are run again: more of them have a reason in common.
+AGAIN = 3
 # The maximum length of a line, since messages may contain whole arguments.
 WIDTH = 300
 
@@ -33,6 +42,10 @@ class Report:
     skipped: int = 0
     # A line for each failed test, by name.
     failed: dict[str, str] = field(default_factory=dict)
+    # The same for those that passed when they were run again.
+    unstable: dict[str, str] = field(default_factory=dict)
+    # The names of all.
+    tests: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
         return (f"{self.runner}: {self.passed} passed, {len(self.failed)} failed, "
@@ -106,9 +119,10 @@ def read(file: Path) -> Report:
         cases.setdefault(key, []).extend(case)
     for (suite, name), outcomes in cases.items():
         failures = [one for one in outcomes if one.tag in ("failure", "error")]
+        test = f"{suite}/{name}"
+        report.tests.add(test)
         if failures:
             first = failures[0]
-            test = f"{suite}/{name}"
             place = places.get(test) or place_in(first.text or "")
             words = names.get(test, name)
             message = first.get("message", "")
@@ -127,10 +141,34 @@ def last_lines(log: Path) -> str:
     return "".join(f"\n    {one_line(line)}" for line in [one for one in lines if one.strip()][-5:])
 
 
+def consider_second_run(report: Report, file: Path) -> None:
+    """Takes what passed in a second run out of the failures."""
+    if not file.exists():
+        return
+    second = read(file)
+    for test in [one for one in report.failed if one in second.tests - set(second.failed)]:
+        report.unstable[test] = report.failed.pop(test)
+        report.passed += 1
+
+
+def print_tests_to_run_again(folder: Path) -> None:
+    report = read(folder / "integration.xml")
+    if len(report.failed) > AGAIN or not report.tests.issuperset(report.failed):
+        return
+    for test in report.failed:
+        suite, _, name = test.partition("/")  # `test_x[.Class]/test_y[a/b]`
+        file, *classes = suite.split(".")
+        print("::".join([f"Tests/Integration/{file}.py", *classes, name]))
+
+
 def main() -> int:
+    if sys.argv[1] == "--again":
+        print_tests_to_run_again(Path(sys.argv[2]))
+        return 0
     status, folder = int(sys.argv[1]), Path(sys.argv[2])
     reports = [read(file) for file in sorted(folder.glob("*.xml"))]
     for report in reports:
+        consider_second_run(report, folder / "again" / f"{report.runner}.xml")
         print(report)
     passed = sum(report.passed for report in reports)
     skipped = sum(report.skipped for report in reports)
@@ -142,8 +180,13 @@ def main() -> int:
         print("\n".join(f"  {text}" for text in failed[:NAMED]))
         if len(failed) > NAMED:
             print(f"  and {len(failed) - NAMED} more")
+    unstable = [text for report in reports for text in report.unstable.values()]
+    if unstable:
+        print("\nfailed beside others, and passed alone:")
+        print("\n".join(f"  {text}" for text in unstable))
     print(f"\nlogs and reports: {folder.resolve()}")
     tail = f", {skipped} skipped" if skipped else ""
+    tail += f", {len(unstable)} only alone" if unstable else ""
     print(f"{passed} passed, {len(failed)} failed{tail}", flush=True)
     return 1 if failed or status else 0
 

@@ -124,6 +124,50 @@ def test_what_did_not_run_is_not_passed(tmp_path: Path, status: int, cases: list
     assert lines[-1].startswith(f"{len([one for one in cases if one == GREEN])} passed, 1 failed")
 
 
+def again(folder: Path, text: str) -> None:
+    (folder / "again").mkdir()
+    (folder / "again" / "integration.xml").write_text(text)
+
+
+def test_what_passes_alone_is_listed_but_no_failure(tmp_path: Path) -> None:
+    again(tmp_path, report('<testcase classname="test_x" name="test_y[1]" />'))
+    code, lines = summary(tmp_path, 0, swift_xml=report(GREEN), integration_xml=report(PYTHON))
+    assert code == 0
+    assert lines[-1] == "2 passed, 0 failed, 1 only alone"
+    listed = lines.index("failed beside others, and passed alone:") + 1
+    assert lines[listed].startswith("  Tests/Integration/test_x.py:12: test_x: test_y[1]: ")
+
+
+@pytest.mark.parametrize("second", [report(PYTHON), report(), "<?xml"])
+def test_what_fails_or_does_not_run_again_is_a_failure(tmp_path: Path, second: str) -> None:
+    again(tmp_path, second)
+    code, lines = summary(tmp_path, 1, swift_xml=report(GREEN), integration_xml=report(PYTHON))
+    assert code == 1
+    assert lines[-1] == "1 passed, 1 failed"
+
+
+@pytest.mark.parametrize("number, expected", [
+    (1, ["Tests/Integration/test_x.py::test_y[1]"]),
+    (3, [f"Tests/Integration/test_x.py::test_y[{one}]" for one in (1, 2, 3)]), (4, [])])
+def test_a_few_failed_tests_are_run_again(
+        tmp_path: Path, number: int, expected: list[str]) -> None:
+    failed = [PYTHON.replace("[1]", f"[{one + 1}]") for one in range(number)]
+    (tmp_path / "integration.xml").write_text(report(*failed))
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "deploy/summary.py"), "--again", str(tmp_path)],
+        capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize("text", ["<?xml", report(), report(GREEN)])
+def test_nothing_is_run_again_where_no_test_failed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "integration.xml").write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "deploy/summary.py"), "--again", str(tmp_path)],
+        capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == ""
+
+
 def test_a_run_without_any_report_fails(tmp_path: Path) -> None:
     assert summary(tmp_path)[1][-1] == "0 passed, 1 failed"
 

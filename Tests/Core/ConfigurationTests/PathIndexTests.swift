@@ -81,6 +81,27 @@ struct PathIndexTests {
         }
     }
 
+    @Test func `it finds each of many patterns, and the first where several match`() throws {
+        // Bytes with the same low bits, and more patterns than a word has bits.
+        let names = ["a", "!", "b", "\"", "~", ">"].flatMap { letter in
+            (0..<40).map { "\(letter)\($0)" }
+        }
+        var lists = names.map { ["/\($0)/**", "/other-\($0)"] }
+        lists.append(["/**/*.css"])
+        lists.append(["/a7/later", "/new"])
+        for (index, name) in names.enumerated() {
+            for path in ["/\(name)", "/\(name)/x.css", "/other-\(name)", "/\(name)/later"] {
+                #expect(try match(path, lists) == .list(index), "\(path)")
+            }
+        }
+        #expect(try match("/c/x.css", lists) == .list(names.count))
+        #expect(try match("/new", lists) == .list(names.count + 1))
+        for path in ["/", "", "/c", "/a", "/a40", "/\u{1}1", "/?/a1/x"] {
+            #expect(try match(path, lists) == .none, "\(path)")
+        }
+        #expect(try match("/a1", []) == .none)
+    }
+
     @Test func `it takes every byte that makes a path unclear for what it is`() throws {
         // At every place of a word, and behind it.
         for length in 1...20 {

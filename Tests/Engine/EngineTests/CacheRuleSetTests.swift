@@ -76,13 +76,13 @@ struct CacheRuleSetTests {
     @Test func `what is stored tells its rules`() throws {
         let policy = try policy(paths)
         let base = try base(policy, in: table)
-        #expect(table.ruled(base, bearing: base.trust.prefix) == nil)
+        #expect(base.byRules?.origin(storing: base.trust.prefix) == nil)
         let origins = try ["/a/", "/b/x", "/c", "/d", "/a/..%2fd"].map {
             try origin($0, policy, in: table)
         }
         #expect(Set(origins.map(\.fingerprint)).count == origins.count)
         for origin in origins {
-            #expect(table.ruled(base, bearing: origin.fingerprint) === origin)
+            #expect(base.byRules?.origin(storing: origin.fingerprint) === origin)
         }
     }
 

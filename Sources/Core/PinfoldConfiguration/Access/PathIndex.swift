@@ -1,7 +1,8 @@
 import HTTPCore
 
 /// Finds the first of some lists of path patterns that matches a path. It is asked for each
-/// request, so it looks at the path's beginning first, eight bytes at a time.
+/// request, so it looks only at patterns with the path's second byte, and at the path's beginning
+/// first, eight bytes at a time.
 package final class PathIndex: Sendable {
     /// What a path is among the patterns.
     package enum Match: Sendable, Equatable {
@@ -42,6 +43,11 @@ package final class PathIndex: Sendable {
     private let probes: [Probe]
     private let literals: [UInt8]
     private let patterns: [PathPattern]
+    /// Which patterns a path may match, by the low bits of the byte behind its first slash (0 if
+    /// there is none): for each of these a bit for each pattern, ``words`` words of them.
+    private let candidates: [UInt64]
+    private let words: Int
+    private static let rows = 64
 
     /// - Parameter lists: the patterns of each list, in the order in which they are tried.
     package init(_ lists: [[PathPattern]]) {
@@ -65,6 +71,16 @@ package final class PathIndex: Sendable {
                 probes.append(probe)
             }
         }
+        words = (probes.count + 63) / 64
+        var candidates = [UInt64](repeating: 0, count: Self.rows * words)
+        for (index, probe) in probes.enumerated() {
+            let isOfAnyByte = probe.kind == .suffix || probe.count < 2
+            let second = isOfAnyByte ? 0 : Int(literals[Int(probe.start) + 1]) % Self.rows
+            for row in 0..<Self.rows where isOfAnyByte || row == second {
+                candidates[row * words + index / 64] |= 1 << UInt64(index % 64)
+            }
+        }
+        self.candidates = candidates
         self.beginnings = beginnings
         self.probes = probes
         self.literals = literals
@@ -101,17 +117,27 @@ package final class PathIndex: Sendable {
             guard let (end, word) = PlainPath.read(target), let base = target.baseAddress else {
                 return matchForms(of: target)
             }
-            return beginnings.withUnsafeBufferPointer { beginnings in
-                var index = 0
-                while index < beginnings.count {
-                    if word & beginnings[index].mask == beginnings[index].word,
-                        matches(index, base, end)
-                    {
-                        return .list(Int(probes[index].list))
+            let second = end > 1 ? base.load(fromByteOffset: 1, as: UInt8.self) : 0
+            return candidates.withUnsafeBufferPointer { candidates in
+                beginnings.withUnsafeBufferPointer { beginnings in
+                    var place = Int(second) % Self.rows &* words
+                    var start = 0
+                    while start < probes.count {
+                        var left = candidates[place]
+                        while left != 0 {
+                            let index = start &+ left.trailingZeroBitCount
+                            left &= left &- 1
+                            if word & beginnings[index].mask == beginnings[index].word,
+                                matches(index, base, end)
+                            {
+                                return .list(Int(probes[index].list))
+                            }
+                        }
+                        place &+= 1
+                        start &+= 64
                     }
-                    index &+= 1
+                    return .none
                 }
-                return .none
             }
         }
     }

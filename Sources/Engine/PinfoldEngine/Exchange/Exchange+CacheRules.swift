@@ -22,7 +22,7 @@ extension Exchange {
             return isKeptAway(by: origin) ? () : lookUp(at: origin)
         }
         if case .one(let response) = stored,
-            let origin = origins.ruled(base, bearing: response.policy)
+            let origin = base.byRules?.origin(storing: response.policy)
         {
             go(byRulesOf: origin)
             return isKeptAway(by: origin) ? () : use(stored, view, origin)
@@ -68,10 +68,8 @@ extension Exchange {
     /// Goes on by the rules of the request's path.
     /// - Returns: the origin with these rules; the one given if it has them already, or has none.
     func chooseRules(at base: Origin) -> Origin {
-        guard base.usesRules, let rules = base.policy.cacheRules(entryIndex: base.entryIndex) else {
-            return base
-        }
-        let index = withRequestHead { rules.index(of: $0.extracting(request.path.indices)) }
+        guard let rules = base.ruleSet else { return base }
+        let index = rules.index(of: requestHead.octets.extracting(request.path.indices))
         let origin = origins.ruled(base, route: index, of: rules)
         go(byRulesOf: origin)
         return origin

@@ -88,8 +88,7 @@ package struct AssumedRequest: Sendable {
                 case .admin, .proxied, .proof: nil
                 }
             guard let found, key.starts(with: found.keyStart.bytes) else { continue }
-            guard found.usesRules, let rules = policy.cacheRules(entryIndex: found.entryIndex)
-            else { return found }
+            guard let rules = found.ruleSet else { return found }
             let index = rules.index(of: bytes.extracting(head.path.indices))
             return origins.ruled(found, route: index, of: rules)
         }

@@ -79,13 +79,15 @@ package final class Origin {
     /// Whether the cache is used for its requests as it is. Otherwise it is not used, or the path
     /// decides how (``usesRules``).
     private(set) var usesCachePlainly = false
-    /// Whether the path of a request decides how the cache is used for it: by another origin, which
-    /// is made for that (``init(_:route:of:)``).
-    private(set) var usesRules = false
+    /// The rules by which the path of a request decides how the cache is used for it: by another
+    /// origin, which is made for that (``init(_:route:)``). Usually `nil`, for none.
+    private(set) var ruleSet: CacheRuleSet?
+    /// Whether the path of a request decides how the cache is used for it.
+    var usesRules: Bool { ruleSet != nil }
     /// Whether its requests are kept away from the cache under some conditions.
     private(set) var hasConditions = false
-    /// Where its origins by rules are in the table; valid only if they are there.
-    var ruledPlace = 0
+    /// Its origins by rules, once there has been a request for one; the table forgets them.
+    var byRules: OriginsByRules.Routes?
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
@@ -364,7 +366,7 @@ package final class Origin {
         self.policy = policy
         trustIsDescribed = false
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
-        usesRules = cacheRoute == nil && policy.cacheRules(entryIndex: entryIndex) != nil
+        ruleSet = cacheRoute == nil ? policy.cacheRules(entryIndex: entryIndex) : nil
         cacheStores =
             policy.configuration.cache.isEnabled
             && (cacheRoute?.rules.stores ?? entry?.cache.stores ?? true)

@@ -61,7 +61,10 @@ package final class OriginTable {
     private var latestPort: UInt16 = 0
     private var latestScheme = Scheme.http
 
-    deinit { latestHost.deallocate() }
+    deinit {
+        byRules.removeAll()
+        latestHost.deallocate()
+    }
 
     /// The origin of a request's target; `nil` if the host is too long to be one. The policy is
     /// fetched only if the target differs from the last one, which is rare.

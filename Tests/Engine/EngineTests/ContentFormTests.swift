@@ -24,6 +24,8 @@ struct ContentFormTests {
             ("identity", [.gzip], .decoded),
             ("br", [.gzip], .decoded),
             ("gzip", [.brotli], .decoded),
+            ("gzip, br", [.zstd], .decoded),
+            ("zstd", [.zstd], .stored),
             ("gzip;q=0", [.gzip], .decoded),
             ("gzip, br", [.gzip, .brotli], .stored),
             ("gzip", [.gzip, .brotli], .decoded),
@@ -80,6 +82,8 @@ struct ContentFormTests {
             ("text/html", "/", false), ("image/svg+xml", "/a.svgz", false), (nil, "/", false),
             ("application/gzip", "/", true), ("application/x-tar", "/a", true),
             (nil, "/a.tar.gz", true), ("application/octet-stream", "/a.TGZ?x=1", true),
+            ("application/zstd", "/", true), (nil, "/a.pkg.tar.zst", true),
+            ("text/html", "/zst", false),
             ("text/plain", "/Packages.gz", true), ("text/plain", "/?file=a.gz", false),
             ("text/javascript", "/gz", false), ("text/javascript", "/a.gz/b", false),
         ] as [(String?, String, Bool)])

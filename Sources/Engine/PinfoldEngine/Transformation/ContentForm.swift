@@ -100,12 +100,12 @@ enum CompressedFile {
     private static let types: Set<String> = [
         "application/gzip", "application/x-gzip", "application/x-gunzip", "application/x-tar",
         "application/x-compressed", "application/x-compress", "application/x-gtar",
-        "application/x-tgz", "application/x-brotli",
+        "application/x-tgz", "application/x-brotli", "application/zstd", "application/x-zstd",
     ]
 
-    private static let suffixes: [[UInt8]] = [".gz", ".tgz", ".taz", ".br", ".z"].map {
-        Array($0.utf8)
-    }
+    private static let suffixes: [[UInt8]] = [
+        ".gz", ".tgz", ".taz", ".br", ".z", ".zst", ".tzst",
+    ].map { Array($0.utf8) }
 
     /// - Parameters:
     ///   - type: the media type in lower case, without parameters; `nil` if it is unknown.

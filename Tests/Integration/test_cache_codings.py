@@ -416,7 +416,7 @@ def test_what_stands_in_for_an_error_is_decoded(gateway, origin):
 TYPES = {"compress": ["text/*", "application/json"]}
 
 
-@pytest.mark.parametrize("coding", ["gzip", "br"])
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 def test_content_is_compressed_once_for_those_who_accept_it(gateway, origin, coding):
     table = Table(gateway, origin, "", HTML, TAG, "Content-MD5: x", cache=TYPES)
     first = table.get(coding)
@@ -431,7 +431,7 @@ def test_content_is_compressed_once_for_those_who_accept_it(gateway, origin, cod
     assert re.fullmatch(rf'"abc-[0-9a-f]{{8}}-{coding}"', packed.get("etag"))
     assert "accept-encoding" in packed.get("vary").lower()
     assert "content-md5" not in packed
-    for accept in [None, "", "identity", "zstd", "gzip;q=0.1, identity", "*;q=0"]:
+    for accept in [None, "", "identity", "dcz", "gzip;q=0.1, identity", "*;q=0"]:
         plain = table.get(accept)
         assert (is_hit(plain), plain.body, plain.get("etag")) == (True, TEXT, '"abc"'), accept
         assert "accept-encoding" in plain.get("vary").lower()
@@ -443,7 +443,8 @@ def test_each_client_gets_what_it_prefers(gateway, origin):
     table = Table(gateway, origin, "", HTML, TAG, cache=TYPES)
     table.get()
     for accept, coding in [("gzip, deflate, br, zstd", "br"), ("gzip, br;q=0.5", "gzip"),
-                           ("*", "br"), ("x-gzip", "gzip")]:
+                           ("*", "br"), ("x-gzip", "gzip"), ("gzip, zstd", "zstd"),
+                           ("gzip, br;q=0.5, zstd", "zstd"), ("zstd;q=0.5, gzip;q=0.6", "gzip")]:
         assert table.compressed(accept).get("content-encoding") == coding
 
 

@@ -48,7 +48,9 @@ struct ContentFormTests {
             (nil, .stored), ("", .stored), ("identity", .stored), ("deflate", .stored),
             ("gzip", .encoded(.gzip)), ("br", .encoded(.brotli)), ("*", .encoded(.brotli)),
             ("gzip, br", .encoded(.brotli)), ("gzip, br;q=0.9", .encoded(.gzip)),
-            ("gzip, deflate, br, zstd", .encoded(.brotli)),
+            ("gzip, deflate, br, zstd", .encoded(.brotli)), ("zstd", .encoded(.zstd)),
+            ("zstd, gzip", .encoded(.zstd)), ("br;q=0.9, gzip, zstd", .encoded(.zstd)),
+            ("zstd;q=0.5, gzip", .encoded(.gzip)), ("zstd;q=0, *", .encoded(.brotli)),
             ("gzip;q=0.5, identity", .stored), ("gzip;q=0", .stored),
             ("identity;q=0.2, gzip;q=0.5", .encoded(.gzip)), ("*;q=0", .stored),
         ] as [(String?, ContentForm)])
@@ -59,7 +61,9 @@ struct ContentFormTests {
     }
 
     @Test func `each form has a tag of its own, from which the origin's can be told`() throws {
-        let forms: [ContentForm] = [.decoded, .encoded(.gzip), .encoded(.brotli)]
+        let forms: [ContentForm] = [
+            .decoded, .encoded(.gzip), .encoded(.brotli), .encoded(.zstd),
+        ]
         for tag in [#""abc""#, #"W/"abc""#] {
             var tags = [tag]
             for form in forms {
@@ -69,11 +73,11 @@ struct ContentFormTests {
                 #expect(EntityTagMapping.stored(made) == Array(tag.utf8))
                 tags.append(String(decoding: made, as: UTF8.self))
             }
-            #expect(Set(tags).count == 4)
+            #expect(Set(tags).count == 5)
             #expect(tags.allSatisfy { $0.hasPrefix("W/") == tag.hasPrefix("W/") })
             #expect(EntityTagMapping.stored(Array(tag.utf8)) == nil)
         }
-        #expect(Set(forms.map(\.rendition)).count == 3)
+        #expect(Set(forms.map(\.rendition)).count == 4)
         #expect(ContentForm.stored.rendition == nil)
     }
 

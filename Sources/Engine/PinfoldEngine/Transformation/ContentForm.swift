@@ -13,7 +13,11 @@ enum ContentForm: Equatable {
     case encoded(ContentCoding)
 
     /// The codings that content is compressed in; of those with the same weight the first is used.
-    static let codings: [ContentCoding] = [.brotli, .gzip]
+    ///
+    /// Made in about the same time, brotli is 3 to 7 % shorter than zstd for text, and that 1 to 5 %
+    /// shorter than gzip. Besides, browsers that accept zstd accept brotli as well, so that one form
+    /// serves them and those that do not.
+    static let codings: [ContentCoding] = [.brotli, .zstd, .gzip]
 
     /// The form of content that is stored in these codings, in the order in which they were
     /// applied.

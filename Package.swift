@@ -27,7 +27,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Core/HTTPCore": [],
     "Core/HTTP2": ["HTTPCore"],
     "Core/ProxyProtocols": ["HTTPCore"],
-    "Core/ContentCoding": ["CBrotli", "CZlib", "HTTPCore"],
+    "Core/ContentCoding": ["CBrotli", "CZlib", "CZstd", "HTTPCore"],
     "Core/CachePolicy": ["COpenSSL", "HTTPCore"],
     "Core/Trust": ["HTTPCore"],
     "Core/AccessPolicy": ["HTTPCore", "Trust"],
@@ -305,6 +305,7 @@ let libraries: [Target] = [
     system("CYAML", pkgConfig: "yaml-0.1", "libyaml-dev"),
     system("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     system("CBrotli", pkgConfig: "libbrotlienc", "libbrotli-dev"),
+    system("CZstd", pkgConfig: "libzstd", "libzstd-dev"),
     // The image libraries leave their functions by longjmp, which Swift must not see. AVIF's is
     // loaded at run time.
     .target(

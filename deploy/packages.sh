@@ -23,6 +23,7 @@ build_packages=(
     libssl-dev
     libwebp-dev
     libyaml-dev
+    libzstd-dev
     openssl
     pkg-config
     publicsuffix
@@ -59,6 +60,7 @@ test_packages=(
     tinyproxy
     util-linux
     wget
+    zstd
 )
 # Further packages for deploy/package.
 # shellcheck disable=SC2034 # read by the scripts that source this

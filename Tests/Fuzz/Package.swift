@@ -15,6 +15,7 @@ let package = Package(
         .systemLibrary(name: "CExpat", pkgConfig: "expat"),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib"),
         .systemLibrary(name: "CBrotli", pkgConfig: "libbrotlienc"),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1"),
         .systemLibrary(name: "CLinux"),
@@ -51,7 +52,7 @@ let package = Package(
             dependencies: ["HTTPCore", "Trust", "AccessPolicy", "Authentication"],
             swiftSettings: swift),
         .target(
-            name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "HTTPCore"],
+            name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "CZstd", "HTTPCore"],
             swiftSettings: swift),
         .target(
             name: "Transformation",

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import brotlicffi as brotli
 import pytest
+from support import zstd
 from support.gateway import Gateway
 from support.origin import HTTPOrigin, Request, chunked, reply
 from support.wait import until
@@ -23,8 +24,9 @@ TAG = 'ETag: "abc"'
 VARY = "Vary: Accept-Encoding"
 HTML = "Content-Type: text/html"
 PACKED = {"gzip": gzip.compress(TEXT, mtime=0), "deflate": zlib.compress(TEXT),
-          "br": brotli.compress(TEXT)}
-UNPACK = {"": bytes, "gzip": gzip.decompress, "deflate": zlib.decompress, "br": brotli.decompress}
+          "br": brotli.compress(TEXT), "zstd": zstd.compress(TEXT)}
+UNPACK = {"": bytes, "gzip": gzip.decompress, "deflate": zlib.decompress, "br": brotli.decompress,
+          "zstd": zstd.decompress}
 
 
 def is_hit(response: Response) -> bool:
@@ -102,12 +104,25 @@ def test_a_client_that_accepts_no_coding_gets_the_stored_content_decoded(
     assert table.count == 1
 
 
-def test_two_codings_one_in_the_other_are_both_undone(gateway, origin):
-    table = Table(gateway, origin, "br", TAG, body=gzip.compress(PACKED["br"]))
-    table.packed = "br, gzip"
-    table.get("gzip, br")
-    assert table.get("br").body == TEXT
+@pytest.mark.parametrize("inner", ["br", "zstd"])
+def test_two_codings_one_in_the_other_are_both_undone(gateway, origin, inner):
+    table = Table(gateway, origin, inner, TAG, body=gzip.compress(PACKED[inner]))
+    table.packed = f"{inner}, gzip"
+    table.get(f"gzip, {inner}")
+    assert table.get(inner).body == TEXT
     assert table.count == 1
+
+
+@pytest.mark.parametrize("packed,body", [
+    ("gzip", gzip.compress(TEXT[:1000]) + gzip.compress(TEXT[1000:])),
+    ("zstd", zstd.skippable(b"x") + zstd.compress(TEXT[:1000]) + zstd.skippable(b"")
+     + zstd.compress(TEXT[1000:], "-19", "--no-check") + zstd.skippable(b"y" * 1000))],
+    ids=["gzip", "zstd"])
+def test_content_in_several_pieces_is_one_content(gateway, origin, packed, body):
+    table = Table(gateway, origin, packed, TAG, body=body)
+    table.get(packed)
+    response = table.get("identity")
+    assert (is_hit(response), response.body) == (True, TEXT)
 
 
 def test_all_forms_of_a_response_for_all_clients_say_on_what_they_depend(gateway, origin):
@@ -182,11 +197,18 @@ def test_a_file_that_is_named_as_a_compressed_one_is_not_decoded(gateway, origin
     assert table.get("identity", path="/a.tar.gz?x=1").body == PACKED["gzip"]
     table.get("gzip", path="/a.svgz")
     assert table.get("identity", path="/a.svgz").body == TEXT
+    table.packed, table.body = "zstd", PACKED["zstd"]
+    table.get("zstd", path="/a.tar.zst")
+    assert table.get("identity", path="/a.tar.zst").body == PACKED["zstd"]
 
 
 @pytest.mark.parametrize("packed,body", [
     ("gzip", PACKED["gzip"][:-20]), ("gzip", b"no gzip at all" * 50), ("br", b"\x00" * 300),
-    ("gzip", gzip.compress(bytes(9 << 20)))], ids=["short", "other", "broken", "bomb"])
+    ("gzip", gzip.compress(bytes(9 << 20))), ("zstd", PACKED["zstd"][:-20]),
+    ("zstd", b"no frame at all" * 50), ("zstd", zstd.compress(bytes(9 << 20))),
+    ("zstd", zstd.compress(TEXT, "--long=24")), ("zstd", PACKED["zstd"] + PACKED["gzip"])],
+    ids=["short", "other", "broken", "bomb", "short zstd", "other zstd", "zstd bomb",
+         "zstd with a window of 16 MiB", "zstd and more"])
 def test_what_cannot_be_decoded_is_asked_for(gateway, origin, packed, body):
     table = Table(gateway, origin, packed, TAG, body=body)
     table.get(packed)
@@ -203,10 +225,10 @@ def test_what_cannot_be_decoded_is_asked_for(gateway, origin, packed, body):
 
 def test_an_unknown_coding_stays(gateway, origin):
     table = Table(gateway, origin, "gzip", TAG, body=b"something")
-    table.packed = "zstd"
-    table.get("zstd")
+    table.packed = "dcz"
+    table.get("dcz")
     response = table.get("identity")
-    assert (is_hit(response), response.get("content-encoding")) == (True, "zstd")
+    assert (is_hit(response), response.get("content-encoding")) == (True, "dcz")
 
 
 def test_conditions_and_ranges_are_about_the_decoded_form(gateway, origin):
@@ -394,7 +416,7 @@ def test_what_stands_in_for_an_error_is_decoded(gateway, origin):
 TYPES = {"compress": ["text/*", "application/json"]}
 
 
-@pytest.mark.parametrize("coding", ["gzip", "br"])
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 def test_content_is_compressed_once_for_those_who_accept_it(gateway, origin, coding):
     table = Table(gateway, origin, "", HTML, TAG, "Content-MD5: x", cache=TYPES)
     first = table.get(coding)
@@ -409,7 +431,7 @@ def test_content_is_compressed_once_for_those_who_accept_it(gateway, origin, cod
     assert re.fullmatch(rf'"abc-[0-9a-f]{{8}}-{coding}"', packed.get("etag"))
     assert "accept-encoding" in packed.get("vary").lower()
     assert "content-md5" not in packed
-    for accept in [None, "", "identity", "zstd", "gzip;q=0.1, identity", "*;q=0"]:
+    for accept in [None, "", "identity", "dcz", "gzip;q=0.1, identity", "*;q=0"]:
         plain = table.get(accept)
         assert (is_hit(plain), plain.body, plain.get("etag")) == (True, TEXT, '"abc"'), accept
         assert "accept-encoding" in plain.get("vary").lower()
@@ -421,7 +443,8 @@ def test_each_client_gets_what_it_prefers(gateway, origin):
     table = Table(gateway, origin, "", HTML, TAG, cache=TYPES)
     table.get()
     for accept, coding in [("gzip, deflate, br, zstd", "br"), ("gzip, br;q=0.5", "gzip"),
-                           ("*", "br"), ("x-gzip", "gzip")]:
+                           ("*", "br"), ("x-gzip", "gzip"), ("gzip, zstd", "zstd"),
+                           ("gzip, br;q=0.5, zstd", "zstd"), ("zstd;q=0.5, gzip;q=0.6", "gzip")]:
         assert table.compressed(accept).get("content-encoding") == coding
 
 

@@ -6,8 +6,11 @@ import gzip
 import json
 import plistlib
 import re
+import zlib
 
+import brotlicffi as brotli
 import pytest
+from support import zstd
 from support.checkout import PAGES
 from support.gateway import Gateway
 from support.origin import HTTPOrigin, Request, reply
@@ -443,6 +446,22 @@ def test_vary_names_the_coding_that_was_chosen_where_the_server_forgot_it(gatewa
     assert not is_hit(plain) and plistlib.loads(plain.body) == value
     assert (plain.get("vary"), "content-encoding" in plain) == ("Accept-Encoding", False)
     assert is_hit(running.get(there.url()))
+
+
+@pytest.mark.parametrize(("coding", "packed"), [
+    ("gzip", gzip.compress), ("deflate", zlib.compress), ("br", brotli.compress),
+    ("zstd", zstd.compress)], ids=["gzip", "deflate", "br", "zstd"])
+def test_content_in_any_coding_that_the_server_was_asked_for_is_translated(
+        gateway, origin, coding, packed) -> None:
+    value = {"a": 1, "pad": "x" * 200}
+    there = origin(lambda _: reply(packed(json.dumps(value).encode()), "200 OK", TYPE, LONG,
+                                   f"Content-Encoding: {coding}"))
+    running = gateway(rules(RULES))
+    response = running.get(there.url(), Accept_Encoding=coding)
+    assert there.requests[0].get("accept-encoding") == coding
+    unpacked = gzip.decompress(response.body) if coding == "gzip" else response.body
+    assert response.get("content-encoding") == ("gzip" if coding == "gzip" else "")
+    assert plistlib.loads(unpacked) == value
 
 
 def test_a_hit_changes_nothing_in_the_access_log(gateway, origin) -> None:

@@ -15,6 +15,7 @@ import httpx
 import pytest
 import requests
 import yaml
+from support import zstd
 from support.checkout import PAGES
 from support.examples import blocks
 from support.gateway import Gateway
@@ -47,6 +48,12 @@ def wait_failures(running: Gateway, reason: str, count: int) -> None:
 def gzip_bomb() -> bytes:
     """200 MB of spaces."""
     return gzip.compress(b" " * 200_000_000, 6)
+
+
+@functools.cache
+def zstd_bomb() -> bytes:
+    """The same."""
+    return zstd.compress(b" " * 200_000_000)
 
 
 # A legacy client of a JSON API
@@ -177,6 +184,8 @@ XML = "Content-Type: application/xml"
 BOMBS = {
     "gzip": ({"validate": "json"}, gzip_bomb, (JSON, "Content-Encoding: gzip"),
              {"response-body-too-large"}, b"{}"),
+    "zstd": ({"validate": "json"}, zstd_bomb, (JSON, "Content-Encoding: zstd"),
+             {"response-body-too-large"}, b"{}"),
     "deep": ({"validate": "json"}, lambda: DEEP, (JSON,), {"response-body-invalid"}, b"{}"),
     "deep-translated": ({"body": {"from": "json", "to": "plist"}}, lambda: DEEP, (JSON,),
                         {"response-body-invalid"}, b"plain"),
@@ -216,11 +225,17 @@ def test_a_bomb_is_refused_while_others_are_served(gateway, origin, name):
     (gzip_bomb,
      {"Content_Type": "application/json", "Content_Encoding": "gzip"}, 413,
      "request-body-too-large"),
-    (b"{}", {"Content_Type": "application/json", "Content_Encoding": "zstd"}, 415,
+    (zstd_bomb,
+     {"Content_Type": "application/json", "Content_Encoding": "zstd"}, 413,
+     "request-body-too-large"),
+    (lambda: zstd.compress(b"{}")[:-1],
+     {"Content_Type": "application/json", "Content_Encoding": "zstd"}, 400,
+     "request-body-invalid"),
+    (b"{}", {"Content_Type": "application/json", "Content_Encoding": "dcz"}, 415,
      "request-coding-unknown"),
     (b"{}", {"Content_Type": "application/json", "Cache_Control": "no-transform"}, 400,
      "request-no-transform")],
-    ids=["broken", "large", "bomb", "coding", "no-transform"])
+    ids=["broken", "large", "bomb", "zstd bomb", "broken zstd", "coding", "no-transform"])
 def test_a_request_that_cannot_be_translated_is_refused(
         gateway, origin, content, fields, status, reason):
     there = origin(lambda _: reply(b"ok"))

@@ -11,6 +11,8 @@ package enum ContentCoding: UInt8, Sendable, CaseIterable {
     case deflate
     /// RFC 7932, `br`.
     case brotli
+    /// RFC 8878, with the window that RFC 9659 allows.
+    case zstd
 
     /// The name as written in Content-Encoding.
     package var name: StaticString {
@@ -19,6 +21,7 @@ package enum ContentCoding: UInt8, Sendable, CaseIterable {
         case .gzip: "gzip"
         case .deflate: "deflate"
         case .brotli: "br"
+        case .zstd: "zstd"
         }
     }
 
@@ -30,6 +33,8 @@ package enum ContentCoding: UInt8, Sendable, CaseIterable {
             self = .deflate
         } else if name.equals(lowercase: "br") {
             self = .brotli
+        } else if name.equals(lowercase: "zstd") {
+            self = .zstd
         } else if name.equals(lowercase: "identity") {
             self = .identity
         } else {

@@ -1,5 +1,6 @@
 import CBrotli
 import CZlib
+import CZstd
 
 /// Decodes and applies content codings for content that is entirely in memory.
 package enum ContentCodings {
@@ -15,8 +16,8 @@ package enum ContentCodings {
     ///   - content: the content as received.
     ///   - codings: in the order of Content-Encoding, in which they were applied.
     ///   - maximum: the maximum size of the result in bytes. A coding's output never takes more
-    /// memory than this and a block of 64 KiB, plus 16 MiB for brotli's window; between two codings
-    /// slightly more is allowed, because incompressible data grows.
+    /// memory than this and a block of 64 KiB, plus the window: 16 MiB for brotli, and 8 MiB for
+    /// zstd. Between two codings slightly more is allowed, because incompressible data grows.
     ///   - yieldPoint: called from time to time during the work.
     package static func decode(
         _ content: UnsafeRawBufferPointer, codings: [ContentCoding], maximum: Int,
@@ -72,6 +73,7 @@ package enum ContentCodings {
             var inflater = try Inflater(coding, .ofDeflate(content), of: content)
             try inflater.run(into: &output)
         case .brotli: try Brotli.decode(content, into: &output)
+        case .zstd: try ZstdDecoder.decode(content, into: &output)
         }
         return output.bytes
     }
@@ -89,13 +91,14 @@ package enum ContentCodings {
     /// The versions of the libraries that encode: others may make other bytes of the same content.
     package static let libraries =
         "zlib \(String(cString: zlibVersion())) brotli \(BrotliEncoderVersion())"
+        + " zstd \(ZSTD_versionNumber())"
 
     /// Encodes the content. The same content always gives the same bytes, as long as the library is
     /// the same.
     ///
     /// - Parameters:
     ///   - effort: the effort made to save bytes, for gzip and deflate.
-    ///   - yieldPoint: called from time to time during the work, for gzip and deflate.
+    ///   - yieldPoint: called from time to time during the work, except for brotli.
     package static func encode(
         _ content: UnsafeRawBufferPointer, as coding: ContentCoding,
         effort: CodingEffort = .usual, yieldPoint: (() -> Void)? = nil
@@ -105,6 +108,7 @@ package enum ContentCodings {
         case .gzip: try Deflater.encode(content, .gzip, effort, yieldPoint)
         case .deflate: try Deflater.encode(content, .zlib, effort, yieldPoint)
         case .brotli: try Brotli.encode(content)
+        case .zstd: try Zstd.encode(content, yieldPoint)
         }
     }
 

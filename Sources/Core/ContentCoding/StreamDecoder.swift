@@ -3,7 +3,7 @@ import CZlib
 
 /// Decodes content codings while the content arrives. The output is taken block by block, and each
 /// block is decoded when it is requested: however much the content expands, only one block of 64
-/// KiB per coding is kept in memory, plus brotli's window of up to 16 MiB.
+/// KiB per coding is kept in memory, plus its window: up to 16 MiB for brotli, and 8 MiB for zstd.
 ///
 /// Empty content is empty in every coding, as in ``ContentCodings``.
 package struct StreamDecoder: ~Copyable {
@@ -22,6 +22,7 @@ package struct StreamDecoder: ~Copyable {
             case .identity: break
             case .gzip, .deflate: stages.append(InflatingStage(coding))
             case .brotli: stages.append(try BrotliStage())
+            case .zstd: stages.append(try ZstdStage())
             }
         }
         if stages.isEmpty { stages = [PlainStage()] }
@@ -230,5 +231,39 @@ private final class BrotliStage: DecodingStage {
 
     func finish() throws(ContentCodingError) {
         guard isComplete || !input.hasBegun else { throw .truncated(.brotli, offset: nil) }
+    }
+}
+
+private final class ZstdStage: DecodingStage {
+    private var decoder: ZstdDecoder
+    private var input = PendingInput()
+    private let block = DecodingBlock()
+
+    init() throws(ContentCodingError) { decoder = try ZstdDecoder() }
+
+    func feed(_ part: [UInt8]) { input.feed(part) }
+
+    func next() throws(ContentCodingError) -> [UInt8]? {
+        while let count = try decoded() {
+            if count > 0 { return Array(block.prefix(count)) }
+        }
+        return nil
+    }
+
+    private func decoded() throws(ContentCodingError) -> Int? {
+        do throws(ContentCodingError) {
+            let given = input.bytes
+            return try given.span.withUnsafeBytes { (bytes) throws(ContentCodingError) in
+                var rest = UnsafeRawBufferPointer(rebasing: bytes[input.used...])
+                defer { input.used = bytes.count - rest.count }
+                return try decoder.next(&rest, into: block)
+            }
+        } catch {
+            throw error.withoutOffset
+        }
+    }
+
+    func finish() throws(ContentCodingError) {
+        do throws(ContentCodingError) { try decoder.finish() } catch { throw error.withoutOffset }
     }
 }

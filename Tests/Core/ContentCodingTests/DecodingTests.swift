@@ -26,7 +26,7 @@ struct DecodingTests {
         Array(try encoded(content, .deflate).dropFirst(2).dropLast(4))
     }
 
-    @Test(arguments: [ContentCoding.gzip, .deflate])
+    @Test(arguments: [ContentCoding.gzip, .deflate, .zstd])
     func `interludes change nothing of what is encoded and decoded`(coding: ContentCoding) throws {
         let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 * $0 >> 7) }
         var runs = 0
@@ -53,7 +53,8 @@ struct DecodingTests {
                 == .failure(.tooLarge(maximum: count - 1)))
     }
 
-    /// Written by Python's gzip (also with a name), its zlib, raw deflate, and Node.
+    /// Written by Python's gzip (also with a name), its zlib, raw deflate, Node, and zstd (from a
+    /// pipe, and with a size and without a checksum from a file).
     @Test(
         arguments: [
             (.gzip, "1f8b0800000000000203" + "cb48cdc9c90700" + "86a6103605000000"),
@@ -61,6 +62,8 @@ struct DecodingTests {
             (.deflate, "789ccb48cdc9c90700062c0215"),
             (.deflate, "cb48cdc9c90700"),
             (.brotli, "0b028068656c6c6f03"),
+            (.zstd, "28b52ffd0458290000" + "68656c6c6f" + "a36d9f88"),
+            (.zstd, "28b52ffd2005290000" + "68656c6c6f"),
         ] as [(ContentCoding, String)])
     func `what other programs wrote is decoded`(coding: ContentCoding, hex: String) throws {
         #expect(decode(try bytes(hex), coding) == .success(Array("hello".utf8)))
@@ -140,7 +143,7 @@ struct DecodingTests {
         #expect(decode(large, .gzip, .gzip, maximum: 9) == .failure(.tooLarge(maximum: 9)))
     }
 
-    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli])
+    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli, .zstd])
     func `content that is cut off anywhere is refused, with its end as the place`(
         coding: ContentCoding
     ) throws {
@@ -152,7 +155,7 @@ struct DecodingTests {
         }
     }
 
-    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli])
+    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli, .zstd])
     func `what follows the end is refused, with its place`(coding: ContentCoding) throws {
         let encoded = try encoded(text, coding)
         var others: [[UInt8]] = [[0x1F], [0x1F, 0x8C], [0, 1], Array("\r\n".utf8)]
@@ -202,7 +205,7 @@ struct DecodingTests {
                 == .failure(.corrupt(.deflate, offset: 6, "it needs a dictionary")))
     }
 
-    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli])
+    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli, .zstd])
     func `a bomb is refused before it takes more than the maximum and a block`(
         coding: ContentCoding
     ) throws {
@@ -249,7 +252,7 @@ struct DecodingTests {
     }
 
     /// With gzip and zlib every change is either detected or makes no difference.
-    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli], [1, 2, 3] as [UInt64])
+    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli, .zstd], [1, 2, 3] as [UInt64])
     func `mutated content gives a value or an error, and never another value under a checksum`(
         coding: ContentCoding, seed: UInt64
     ) throws {

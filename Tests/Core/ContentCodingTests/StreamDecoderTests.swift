@@ -37,8 +37,10 @@ struct StreamDecoderTests {
     }
 
     @Test(
-        arguments: [[.gzip], [.deflate], [.brotli], [], [.gzip, .brotli], [.deflate, .gzip]]
-            as [[ContentCoding]], [0, 1, 960, 65_536, 200_000])
+        arguments: [
+            [.gzip], [.deflate], [.brotli], [.zstd], [], [.gzip, .brotli], [.deflate, .gzip],
+            [.zstd, .zstd],
+        ] as [[ContentCoding]], [0, 1, 960, 65_536, 200_000])
     func `what was encoded comes out, however it arrives`(
         codings: [ContentCoding], count: Int
     ) throws {
@@ -68,7 +70,7 @@ struct StreamDecoderTests {
         }
     }
 
-    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli])
+    @Test(arguments: [ContentCoding.gzip, .deflate, .brotli, .zstd])
     func `what is cut off, or followed by something, is an error`(coding: ContentCoding) throws {
         let whole = try encoded(text, [coding])
         for count in 1..<whole.count {
@@ -100,7 +102,7 @@ struct StreamDecoderTests {
         gzip[gzip.count - 8] ^= 1
         for (content, coding) in [
             (gzip, ContentCoding.gzip), (text, .gzip), ([0x07, 0x07, 0x07], .deflate),
-            ([0x11, 0, 0, 0], .brotli),
+            ([0x11, 0, 0, 0], .brotli), (text, .zstd),
         ] {
             guard case .failure(.corrupt(coding, nil, _)) = decode(content, [coding], partBytes: 4)
             else {
@@ -115,7 +117,7 @@ struct StreamDecoderTests {
 
     @Test func `a small input that becomes large is decoded block by block`() throws {
         let content = [UInt8](repeating: 0, count: 64 << 20)
-        for coding in [ContentCoding.gzip, .brotli] {
+        for coding in [ContentCoding.gzip, .brotli, .zstd] {
             var decoder = try StreamDecoder([coding])
             decoder.feed(try encoded(content, [coding]))
             let block = try #require(try decoder.next())

@@ -24,6 +24,8 @@ struct ContentFormTests {
             ("identity", [.gzip], .decoded),
             ("br", [.gzip], .decoded),
             ("gzip", [.brotli], .decoded),
+            ("gzip, br", [.zstd], .decoded),
+            ("zstd", [.zstd], .stored),
             ("gzip;q=0", [.gzip], .decoded),
             ("gzip, br", [.gzip, .brotli], .stored),
             ("gzip", [.gzip, .brotli], .decoded),
@@ -46,7 +48,9 @@ struct ContentFormTests {
             (nil, .stored), ("", .stored), ("identity", .stored), ("deflate", .stored),
             ("gzip", .encoded(.gzip)), ("br", .encoded(.brotli)), ("*", .encoded(.brotli)),
             ("gzip, br", .encoded(.brotli)), ("gzip, br;q=0.9", .encoded(.gzip)),
-            ("gzip, deflate, br, zstd", .encoded(.brotli)),
+            ("gzip, deflate, br, zstd", .encoded(.brotli)), ("zstd", .encoded(.zstd)),
+            ("zstd, gzip", .encoded(.zstd)), ("br;q=0.9, gzip, zstd", .encoded(.zstd)),
+            ("zstd;q=0.5, gzip", .encoded(.gzip)), ("zstd;q=0, *", .encoded(.brotli)),
             ("gzip;q=0.5, identity", .stored), ("gzip;q=0", .stored),
             ("identity;q=0.2, gzip;q=0.5", .encoded(.gzip)), ("*;q=0", .stored),
         ] as [(String?, ContentForm)])
@@ -57,7 +61,9 @@ struct ContentFormTests {
     }
 
     @Test func `each form has a tag of its own, from which the origin's can be told`() throws {
-        let forms: [ContentForm] = [.decoded, .encoded(.gzip), .encoded(.brotli)]
+        let forms: [ContentForm] = [
+            .decoded, .encoded(.gzip), .encoded(.brotli), .encoded(.zstd),
+        ]
         for tag in [#""abc""#, #"W/"abc""#] {
             var tags = [tag]
             for form in forms {
@@ -67,11 +73,11 @@ struct ContentFormTests {
                 #expect(EntityTagMapping.stored(made) == Array(tag.utf8))
                 tags.append(String(decoding: made, as: UTF8.self))
             }
-            #expect(Set(tags).count == 4)
+            #expect(Set(tags).count == 5)
             #expect(tags.allSatisfy { $0.hasPrefix("W/") == tag.hasPrefix("W/") })
             #expect(EntityTagMapping.stored(Array(tag.utf8)) == nil)
         }
-        #expect(Set(forms.map(\.rendition)).count == 3)
+        #expect(Set(forms.map(\.rendition)).count == 4)
         #expect(ContentForm.stored.rendition == nil)
     }
 
@@ -80,6 +86,8 @@ struct ContentFormTests {
             ("text/html", "/", false), ("image/svg+xml", "/a.svgz", false), (nil, "/", false),
             ("application/gzip", "/", true), ("application/x-tar", "/a", true),
             (nil, "/a.tar.gz", true), ("application/octet-stream", "/a.TGZ?x=1", true),
+            ("application/zstd", "/", true), (nil, "/a.pkg.tar.zst", true),
+            ("text/html", "/zst", false),
             ("text/plain", "/Packages.gz", true), ("text/plain", "/?file=a.gz", false),
             ("text/javascript", "/gz", false), ("text/javascript", "/a.gz/b", false),
         ] as [(String?, String, Bool)])

@@ -7,7 +7,8 @@ extension FuzzTarget {
     /// The first byte selects the codings that the rest is in.
     func checkCodings(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         let all: [[ContentCoding]] = [
-            [.gzip], [.deflate], [.brotli], [.gzip, .gzip], [.brotli, .deflate],
+            [.gzip], [.deflate], [.brotli], [.gzip, .gzip], [.brotli, .deflate], [.zstd],
+            [.zstd, .gzip],
         ]
         let codings = all[Int(bytes.first ?? 0) % all.count]
         let maximum = 1 << 16

@@ -12,7 +12,7 @@ enum ContentDecoding {
 
     // Created once, because each value is checked for invalid characters.
     private static let identity = HTTPField(name: .acceptEncoding, value: "identity")
-    private static let every = HTTPField(name: .acceptEncoding, value: "gzip, deflate, br")
+    private static let every = HTTPField(name: .acceptEncoding, value: "gzip, deflate, br, zstd")
 
     /// Returns the codings of a response to be decoded, or `nil` if it is passed on unchanged:
     /// because it has no content, because it is partial and so cannot be decoded by itself, or

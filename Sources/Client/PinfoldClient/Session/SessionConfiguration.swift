@@ -99,8 +99,8 @@ public struct SessionConfiguration: Sendable {
     /// use memory only.
     public var cacheDirectory: String?
     /// Whether content codings are requested and decoded. A request without Accept-Encoding then
-    /// gets that field (gzip, deflate, br). Encoded content is decoded while it arrives, whoever
-    /// requested the encoding, and the response's head has no Content-Encoding and no
+    /// gets that field (gzip, deflate, br, zstd). Encoded content is decoded while it arrives,
+    /// whoever requested the encoding, and the response's head has no Content-Encoding and no
     /// Content-Length. Partial content (206) and unknown codings are passed on unchanged. Downloads
     /// are never decoded.
     public var decodesContent = true

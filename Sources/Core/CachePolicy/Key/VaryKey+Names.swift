@@ -134,7 +134,7 @@ extension VaryKey {
     /// Values of Accept-Encoding that clients commonly send, in their canonical order.
     public static let commonCodings = [
         "gzip", "gzip,deflate", "gzip,deflate,br", "gzip,deflate,br,zstd", "gzip,br", "br",
-        "deflate", "*",
+        "zstd", "deflate", "*",
     ].map { Array($0.utf8) }
 
     /// Appends the presence, length and value of a request field to a key that ends with its name.

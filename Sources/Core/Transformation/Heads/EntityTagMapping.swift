@@ -9,7 +9,7 @@ import ContentCoding
 /// a strong tag stays strong, because the same content always gives the same bytes.
 package struct EntityTagMapping: Sendable, Equatable {
     /// The codings in which content is encoded again.
-    package static let codings: [ContentCoding] = [.gzip, .brotli]
+    package static let codings: [ContentCoding] = [.gzip, .brotli, .zstd]
 
     /// Identifies the rules.
     package let identity: String

@@ -115,7 +115,7 @@ package struct UpstreamRequestChange: Sendable, Equatable {
     }
 
     /// The codings that `*` is expanded to.
-    private static let undone: [ContentCoding] = [.gzip, .deflate, .brotli]
+    private static let undone: [ContentCoding] = [.gzip, .deflate, .brotli, .zstd]
 
     /// Translates conditions back to the origin's tags (RFC 9110 §13.1).
     ///

@@ -174,7 +174,7 @@ extension Exchange {
                 .transformation(
                     TransformationError(
                         .requestCodingUnknown,
-                        "its Content-Encoding is not gzip, deflate or br")))
+                        "its Content-Encoding is not gzip, deflate, br or zstd")))
         }
         let job = RequestJob(
             kind: kind, translation: translation, content: rewritten.gathered.take(),

@@ -26,7 +26,8 @@ extension TransformationReason {
         case .requestCodingUnknown:
             request(
                 415, "the request's content has a coding that cannot be decoded",
-                remedy: "Have the client send it without a coding, or with gzip, deflate or br.")
+                remedy: "Have the client send it without a coding, or with gzip, deflate, br or "
+                    + "zstd.")
         case .requestNoTransform:
             request(
                 400, "the request's content may not be changed",
@@ -73,7 +74,8 @@ extension TransformationReason {
         case .responseCodingUnknown:
             response(
                 "the server's content has a coding that cannot be decoded",
-                remedy: "Have the server send it without a coding, or with gzip, deflate or br.")
+                remedy: "Have the server send it without a coding, or with gzip, deflate, br or "
+                    + "zstd.")
         case .responseImageRefused:
             response(
                 "the route does not accept the server's image",

@@ -13,7 +13,11 @@ enum ContentForm: Equatable {
     case encoded(ContentCoding)
 
     /// The codings that content is compressed in; of those with the same weight the first is used.
-    static let codings: [ContentCoding] = [.brotli, .gzip]
+    ///
+    /// Made in about the same time, brotli is 3 to 7 % shorter than zstd for text, and that 1 to 5 %
+    /// shorter than gzip. Besides, browsers that accept zstd accept brotli as well, so that one form
+    /// serves them and those that do not.
+    static let codings: [ContentCoding] = [.brotli, .zstd, .gzip]
 
     /// The form of content that is stored in these codings, in the order in which they were
     /// applied.
@@ -100,12 +104,12 @@ enum CompressedFile {
     private static let types: Set<String> = [
         "application/gzip", "application/x-gzip", "application/x-gunzip", "application/x-tar",
         "application/x-compressed", "application/x-compress", "application/x-gtar",
-        "application/x-tgz", "application/x-brotli",
+        "application/x-tgz", "application/x-brotli", "application/zstd", "application/x-zstd",
     ]
 
-    private static let suffixes: [[UInt8]] = [".gz", ".tgz", ".taz", ".br", ".z"].map {
-        Array($0.utf8)
-    }
+    private static let suffixes: [[UInt8]] = [
+        ".gz", ".tgz", ".taz", ".br", ".z", ".zst", ".tzst",
+    ].map { Array($0.utf8) }
 
     /// - Parameters:
     ///   - type: the media type in lower case, without parameters; `nil` if it is unknown.

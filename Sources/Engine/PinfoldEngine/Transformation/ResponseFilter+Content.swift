@@ -30,7 +30,8 @@ extension ResponseFilter {
         }
         guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
             throw TransformationError(
-                .responseCodingUnknown, "its Content-Encoding is none of gzip, deflate and br")
+                .responseCodingUnknown,
+                "its Content-Encoding is none of gzip, deflate, br and zstd")
         }
         if case .length(let count) = response.framing, count > UInt64(plan.maximumBytes) {
             guard plan.larger == .pass else { throw .tooLarge(plan) }

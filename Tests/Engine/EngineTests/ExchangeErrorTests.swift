@@ -118,6 +118,7 @@ enum EveryExchangeError {
     static let purgeErrors: [PurgeRequestError] = [
         .clientNotAllowed, .tokenMissing, .tokenWrong, .tooManyFailures(seconds: 2),
         .malformed(field: "Cache-Tag", expected: "a tag"), .busy, .draining, .failed("no room"),
+        .notCounted("the disk is off"),
     ]
 
     /// All of them.

@@ -20,27 +20,25 @@ struct ListingTests {
     /// All entries, page by page.
     private func all(_ store: CacheStore, limit: Int = 7) -> [StoredEntryInfo] {
         var entries: [StoredEntryInfo] = []
-        var cursor: EntryCursor?
-        repeat {
-            let answer = Handover<([StoredEntryInfo], EntryCursor?)>()
-            let isTaken = store.entries(after: cursor, limit: limit) { answer.give(($0, $1)) }
-            guard isTaken, let (page, next) = answer.take() else {
-                Issue.record("no answer")
-                return entries
+        do throws(CacheListingError) {
+            try store.visitPages(limit: limit) { page in
+                #expect(page.entries.count <= limit)
+                #expect(page.next == page.next.flatMap { EntryCursor($0.description) })
+                entries += page.entries
             }
-            #expect(page.count <= limit)
-            entries += page
-            cursor = next.flatMap { EntryCursor($0.description) }
-            #expect(cursor == next)
-        } while cursor != nil
+        } catch {
+            Issue.record("\(error)")
+        }
         return entries
     }
 
     private func entries(_ store: CacheStore, _ url: String) -> [StoredEntryInfo] {
-        let answer = Handover<[StoredEntryInfo]>()
-        let keys = [CacheKey(bytes: Array(url.utf8))]
-        #expect(store.entries(of: keys) { answer.give($0) })
-        return answer.take() ?? []
+        do throws(CacheListingError) {
+            return try store.listed(url)
+        } catch {
+            Issue.record("\(error)")
+            return []
+        }
     }
 
     @Test(arguments: [true, false])
@@ -175,11 +173,7 @@ struct ListingTests {
         defer { store.close() }
         for number in 0..<30 { store.put("http://a\(number % 3)/\(number)", body(10)) }
         store.flushNow()
-        func count(_ scope: Purge.Scope) -> PurgeProgress? {
-            let answer = Handover<PurgeProgress>()
-            #expect(store.count([Purge(scope)]) { answer.give($0) })
-            return answer.take()
-        }
+        func count(_ scope: Purge.Scope) -> PurgeProgress? { try? store.counted(scope) }
         for scope in [
             Purge.Scope.prefix(Array("http://a1/".utf8)),
             (try? PurgeHost("a1")).map { .host($0) } ?? .everything,
@@ -192,6 +186,10 @@ struct ListingTests {
         #expect(all(store).count == 30)
     }
 
-    @Test(arguments: ["", "d", "d-1", "dx", "m1", "m1.", "m1.2.3", "x1", "m-1.0", "m0.-1"])
+    @Test(
+        arguments: [
+            "", "d", "d1", "d-1.0", "dx.0", "d1.", "d1.+1", "d1.2.3", "m1", "m1.2", "m1..3",
+            "m1.2.x", "m1.2.3.4", "x1.0", "m-1.0.0", "m0.-1.0", "d1.10000000000000000",
+        ])
     func `a text that is no cursor is none`(_ text: String) { #expect(EntryCursor(text) == nil) }
 }

@@ -44,6 +44,8 @@ package enum PurgeOutcome: Sendable {
     case purged(PurgeResult)
     /// Of a dry run: how many stored responses would go in memory, and on disk. Most are in both.
     case counted(memory: Int, disk: Int)
+    /// Of a dry run: nobody can say, because what is stored cannot be read completely.
+    case notCounted(CacheListingError)
     /// Another process has the cache on disk: it has to be asked.
     case handedOver
     /// Nothing was purged: the order says nothing that can be, for this reason.

@@ -124,7 +124,9 @@ extension Exchange {
         guard goesOn(after: .loaded) else { return }
         switch outcome {
         case .purged, .counted: sendPurged(outcome, order)
-        case .handedOver: refusePurge(.draining)
+        case .handedOver, .notCounted(.handedOver): refusePurge(.draining)
+        case .notCounted(.busy): refusePurge(.busy)
+        case .notCounted(let error): refusePurge(.notCounted("\(error)"))
         case .failed(let cause), .invalid(let cause): refusePurge(.failed(cause))
         }
     }
@@ -147,7 +149,7 @@ extension Exchange {
             members += ["\"memoryEntries\":\(memory)", "\"diskEntries\":\(disk)"]
             metadata["memory_entries"] = "\(memory)"
             metadata["disk_entries"] = "\(disk)"
-        case .handedOver, .failed, .invalid: return
+        case .handedOver, .notCounted, .failed, .invalid: return
         }
         audit("purged", metadata)
         let text = "{" + members.joined(separator: ",") + "}\n"

@@ -16,6 +16,8 @@ package enum PurgeRequestError: Error, Sendable, Equatable {
     case draining
     /// The purge could not be recorded, for this reason.
     case failed(String)
+    /// What a dry run is to count cannot be read, for this reason.
+    case notCounted(String)
 
     /// The part that is the same for all of a kind.
     package var reason: PurgeReason {
@@ -28,6 +30,7 @@ package enum PurgeRequestError: Error, Sendable, Equatable {
         case .busy: .busy
         case .draining: .draining
         case .failed: .failed
+        case .notCounted: .notCounted
         }
     }
 
@@ -36,7 +39,7 @@ package enum PurgeRequestError: Error, Sendable, Equatable {
         switch self {
         case .malformed(let field, let expected):
             "the field \(field) is not valid: expected \(expected)"
-        case .failed(let cause): "\(reason.entry.meaning): \(cause)"
+        case .failed(let cause), .notCounted(let cause): "\(reason.entry.meaning): \(cause)"
         case .clientNotAllowed, .tokenMissing, .tokenWrong, .tooManyFailures, .busy, .draining:
             reason.entry.meaning
         }
@@ -47,7 +50,7 @@ package enum PurgeRequestError: Error, Sendable, Equatable {
         switch self {
         case .tooManyFailures(let seconds): seconds
         case .busy, .draining: 1
-        case .clientNotAllowed, .tokenMissing, .tokenWrong, .malformed, .failed: nil
+        case .clientNotAllowed, .tokenMissing, .tokenWrong, .malformed, .failed, .notCounted: nil
         }
     }
 }
@@ -62,6 +65,7 @@ package enum PurgeReason: UInt8, Sendable, CaseIterable {
     case busy
     case draining
     case failed
+    case notCounted
 
     /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
@@ -115,6 +119,12 @@ package enum PurgeReason: UInt8, Sendable, CaseIterable {
                 "the purge could not be recorded, so that it would not survive a restart",
                 remedy: "The message says why: usually the file system of `cache.path` is full or "
                     + "cannot be written. Purge again when that is mended.")
+        case .notCounted:
+            ReasonEntry(
+                "purge-not-counted", .purging, 500, .internalError,
+                "what the purge would be about cannot be counted, because not all of it can be read",
+                remedy: "The message says why: the cache on disk is not open yet, or has failed. "
+                    + "Nothing was purged; a purge without Purge-Dry-Run does not need to count.")
         }
     }
 }

@@ -31,9 +31,11 @@ final class CacheExport: @unchecked Sendable {
 
     init(_ cache: CacheAdministration) { self.cache = cache }
 
-    /// Produces the next piece; an empty one is behind the end, and `nil` if the cache cannot be
-    /// read now: then it can be asked for again.
-    func next(_ completion: @escaping @Sendable ([UInt8]?) -> Void) {
+    typealias Completion = @Sendable (Result<[UInt8], CacheListingError>) -> Void
+
+    /// Produces the next piece; an empty one is behind the end. After `busy` it can be asked for
+    /// again; any other error ends the export, which would lack something.
+    func next(_ completion: @escaping Completion) {
         while piece.count < Self.pieceBytes {
             if body != nil {
                 if copy(completion) { continue }
@@ -56,9 +58,19 @@ final class CacheExport: @unchecked Sendable {
                 return list(completion)
             }
         }
+        deliver(completion)
+    }
+
+    /// What has been produced so far is a piece.
+    private func deliver(_ completion: Completion) {
         let made = piece
         piece = []
-        completion(made)
+        completion(.success(made))
+    }
+
+    /// It cannot go on now, or not at all.
+    private func stop(_ error: CacheListingError, _ completion: Completion) {
+        error == .busy && !piece.isEmpty ? deliver(completion) : completion(.failure(error))
     }
 
     /// Whether it can be stored again as one: it is complete, and no part of another.
@@ -70,22 +82,22 @@ final class CacheExport: @unchecked Sendable {
         }
     }
 
-    private func list(_ completion: @escaping @Sendable ([UInt8]?) -> Void) {
-        isFirst = false
-        let isAccepted = cache.store.entries(after: cursor, limit: 256) { [self] found, next in
-            for info in found where !info.isSlice {
-                let key = CacheKey(bytes: info.key)
-                if info.varyNames.isEmpty || known.insert(key.hash).inserted { keys.append(key) }
+    private func list(_ completion: @escaping Completion) {
+        cache.store.entries(after: cursor, limit: 256) { [self] result in
+            switch result {
+            case .success(let page):
+                isFirst = false
+                for info in page.entries where !info.isSlice {
+                    let key = CacheKey(bytes: info.key)
+                    if info.varyNames.isEmpty || known.insert(key.hash).inserted {
+                        keys.append(key)
+                    }
+                }
+                cursor = page.next
+                next(completion)
+            case .failure(let error): stop(error, completion)
             }
-            cursor = next
-            self.next(completion)
         }
-        guard !isAccepted else { return }
-        // Others are reading; what has been produced so far is a piece, too.
-        if cursor == nil { isFirst = true }
-        let made = piece
-        piece = []
-        completion(made.isEmpty ? nil : made)
     }
 
     private func begin(_ entry: FoundEntry) {
@@ -104,7 +116,7 @@ final class CacheExport: @unchecked Sendable {
     }
 
     /// Copies some content. Returns `false` if it comes later, and calls for the next piece then.
-    private func copy(_ completion: @escaping @Sendable ([UInt8]?) -> Void) -> Bool {
+    private func copy(_ completion: @escaping Completion) -> Bool {
         guard let body else { return true }
         switch body.response.body {
         case .contiguous(let view): add(view.bytes)

@@ -15,9 +15,11 @@ extension AdminResource {
                 Response(
                     status: 200, description: "A page.", schema: EntryPage.shape.schema),
                 Response(
-                    status: 503, description: "Too many pages are being read.",
+                    status: 409,
+                    description: "The cursor is of another database, or of another process "
+                        + "(cache-list-outdated): begin with the first page.",
                     schema: AdminError.shape.schema),
-            ],
+            ] + Response.ofUnreadableCache,
             parameters: [
                 Parameter(
                     name: "host",
@@ -29,8 +31,16 @@ extension AdminResource {
                         + "\(EntryPage.maximumLimit); \(EntryPage.defaultLimit) by default."),
                 Parameter(
                     name: "cursor", description: "What the page before was answered with as next."),
+                tier,
             ],
             answer: { answer(to: $0, cache) })
+    }
+
+    /// The parameter of those who do not want to know of the disk.
+    static var tier: Parameter {
+        Parameter(
+            name: "tier",
+            description: "memory: only what is in memory, whatever the state of the disk.")
     }
 
     private static func answer(
@@ -38,9 +48,10 @@ extension AdminResource {
     ) -> AdminAnswer {
         guard let cache else { return .noCache }
         let query = AdminQuery(target: request.target)
-        if let unknown = query.unknown(besides: ["host", "limit", "cursor"]) {
-            return invalid("unknown parameter \(unknown); expected host, limit or cursor")
+        if let unknown = query.unknown(besides: ["host", "limit", "cursor", "tier"]) {
+            return invalid("unknown parameter \(unknown); expected host, limit, cursor or tier")
         }
+        guard query.hasValidTier else { return invalidTier }
         var limit = EntryPage.defaultLimit
         if let text = query["limit"] {
             guard let number = Int(text), (1...EntryPage.maximumLimit).contains(number) else {
@@ -63,25 +74,20 @@ extension AdminResource {
             cursor = known
         }
         return .later { [limit, host, cursor] reply in
-            let isAccepted = cache.store.entries(
-                after: cursor, limit: limit, policy: cache.policy?.cacheOptions ?? PolicyOptions()
-            ) { found, next in
-                let shown = host.map { host in
-                    found.filter { info in
-                        let url = StoredURL(key: info.key)
-                        return host.matches(host: url.host, port: url.port)
-                    }
+            cache.store.entries(
+                after: cursor, limit: limit, inMemoryOnly: query.isOfMemoryOnly,
+                policy: cache.policy?.cacheOptions ?? PolicyOptions()
+            ) { result in
+                switch result {
+                case .success(let page):
+                    reply(.json(EntryPage(page, of: host), as: EntryPage.shape))
+                case .failure(let error): reply(error.problem.response)
                 }
-                reply(
-                    .json(
-                        EntryPage(
-                            entries: (shown ?? found).map { StoredEntry($0, cache.store) },
-                            next: next?.description),
-                        as: EntryPage.shape))
             }
-            if !isAccepted { reply(EntryPage.busy) }
         }
     }
+
+    static var invalidTier: AdminAnswer { invalid("tier: expected memory, or no tier") }
 
     static func invalid(_ detail: String) -> AdminAnswer {
         .problem(400, "invalid-query", "Invalid query", detail)
@@ -96,19 +102,31 @@ struct EntryPage: Sendable {
     var entries: [StoredEntry]
     var next: String?
 
+    /// - Parameter host: of which hosts; `nil` for all.
+    init(_ page: StoredEntryPage, of host: HostPattern?) {
+        let shown = page.entries.filter { info in
+            guard let host else { return true }
+            let url = StoredURL(key: info.key)
+            return host.matches(host: url.host, port: url.port)
+        }
+        entries = shown.map { StoredEntry($0) }
+        next = page.next?.description
+    }
+
     static let shape = ObjectShape<EntryPage>(
         "A part of what is stored.",
         [
             .list("entries", StoredEntry.shape, "Stored responses.") { $0.entries },
             .optionalText("next", "The cursor of the next page; absent at the end.") { $0.next },
         ])
+}
 
-    static var busy: AdminResponse {
-        AdminError(
-            503, "busy", "Too many readers", "too many pages are being read",
-            fields: [AdminResponse.Field("Retry-After", "1")]
-        ).response
-    }
+extension AdminQuery {
+    /// Whether only what is in memory is wanted.
+    var isOfMemoryOnly: Bool { self["tier"] == "memory" }
+
+    /// Whether it names a tier that can be asked for alone, or none.
+    var hasValidTier: Bool { self["tier"].map { $0 == "memory" } ?? true }
 }
 
 /// A stored response, as operators see it. Values of fields by which it was selected are not shown:
@@ -118,7 +136,7 @@ struct StoredEntry: Sendable {
     var url: StoredURL
     var trust: String?
 
-    init(_ info: StoredEntryInfo, _ store: CacheStore) {
+    init(_ info: StoredEntryInfo) {
         self.info = info
         url = StoredURL(key: info.key)
         trust = info.trust

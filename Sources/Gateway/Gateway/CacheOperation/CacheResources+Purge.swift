@@ -19,10 +19,14 @@ extension AdminResource {
                     status: 400, description: "The content says nothing that can be purged.",
                     schema: AdminError.shape.schema),
                 Response(
-                    status: 500, description: "The purge would not survive a restart.",
+                    status: 500,
+                    description: "The purge would not survive a restart; of a dry run, what is on "
+                        + "disk could not be read.",
                     schema: AdminError.shape.schema),
                 Response(
-                    status: 503, description: "Another process has the cache, or many purges wait.",
+                    status: 503,
+                    description: "Another process has the cache, or many purges wait; of a dry "
+                        + "run, the cache on disk is not open yet, or off.",
                     schema: AdminError.shape.schema),
             ],
             content: Content(
@@ -106,6 +110,7 @@ extension PurgeOutcome {
         switch self {
         case .purged(let result): "purge \(result.id)"
         case .counted(let memory, let disk): "\(memory) in memory and \(disk) on disk counted"
+        case .notCounted(let error): "not counted: \(error)"
         case .handedOver: "refused: another process has the cache"
         case .invalid(let cause): "refused: \(cause)"
         case .failed(let cause): "failed: \(cause)"
@@ -178,12 +183,8 @@ struct PurgeAnswer: Sendable {
         case .counted(let memory, let disk):
             answer.memoryEntries = memory
             answer.diskEntries = disk
-        case .handedOver:
-            return AdminError(
-                503, "draining", "Shutting down",
-                "another process has the cache: a new connection reaches it",
-                fields: [AdminResponse.Field("Retry-After", "1")]
-            ).response
+        case .notCounted(let error): return error.problem.response
+        case .handedOver: return CacheListingError.handedOver.problem.response
         case .invalid(let detail): return invalid(detail)
         case .failed(let cause):
             return AdminError(500, "purge-not-recorded", "Purge not recorded", cause).response

@@ -33,6 +33,13 @@ struct CacheFigures: Sendable {
             .number("memoryEvictions", "Responses that were removed from memory to make room.") {
                 Int(clamping: $0.store.memoryEvictions)
             },
+            .word(
+                "diskState", ["off", "opening", "on", "handed-over", "failed"],
+                "The state of the disk tier."
+            ) { $0.store.diskState.word },
+            .optionalText("diskFault", "Why it is not in use, although one is configured.") {
+                $0.store.diskState.fault
+            },
             .number("diskEntries", "Stored responses on disk.") { $0.store.diskEntries },
             .number("diskBytes", "Bytes that they use.") { Int(clamping: $0.store.diskBytes) },
             .number("diskFileBytes", "Bytes of the database and its write-ahead log.") {
@@ -63,7 +70,26 @@ struct CacheFigures: Sendable {
             .number("everything", "Of everything.") { $0.everything },
             .number("soft", "Of these, those that made stale and did not remove.") { $0.soft },
             .number("dryRuns", "Those that were only counted.") { $0.dryRuns },
-            .number("failed", "Those that could not be recorded.") { $0.failed },
+            .number("failed", "Those that could not be recorded, or counted.") { $0.failed },
             .number("busy", "Those that found too many waiting.") { $0.busy },
         ])
+}
+
+extension DiskState {
+    /// The state as the API and metrics name it.
+    var word: String {
+        switch self {
+        case .off(.disabled): "off"
+        case .opening: "opening"
+        case .ready: "on"
+        case .handedOver: "handed-over"
+        case .off: "failed"
+        }
+    }
+
+    /// Why nothing is stored on the disk that is configured; `nil` if it is, or will soon be.
+    var fault: String? {
+        guard case .off(let reason) = self, reason != .disabled else { return nil }
+        return reason.text
+    }
 }

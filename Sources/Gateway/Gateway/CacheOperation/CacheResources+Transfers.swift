@@ -1,3 +1,4 @@
+import CacheStore
 import Documents
 import HTTPCore
 
@@ -19,12 +20,11 @@ extension AdminResource {
             summary: "the next piece of an archive of what is stored; nothing behind its end",
             responses: [
                 Response(
-                    status: 409, description: "It is not the next piece.",
-                    schema: AdminError.shape.schema),
-                Response(
-                    status: 503, description: "Too many exports are under way.",
-                    schema: AdminError.shape.schema),
-            ],
+                    status: 409,
+                    description: "It is not the next piece (out-of-order), or the database was "
+                        + "opened anew since the first one (cache-list-outdated).",
+                    schema: AdminError.shape.schema)
+            ] + Response.ofUnreadableCache,
             parameters: parameters,
             answer: { request in
                 guard let cache else { return .noCache }
@@ -36,19 +36,28 @@ extension AdminResource {
                     return problem(error)
                 }
                 return .later { reply in
-                    export.next { bytes in
-                        guard let bytes else {
-                            cache.transfers.postponed(name)
-                            return reply(EntryPage.busy)
-                        }
-                        cache.transfers.exported(name, isLast: bytes.isEmpty)
-                        reply(
-                            AdminResponse(
-                                status: 200, contentType: Content.bytes,
-                                fields: [AdminSite.noStore], body: bytes))
-                    }
+                    export.next { reply(response(to: name, $0, cache.transfers)) }
                 }
             })
+    }
+
+    /// The next piece of an export, or why there is none: then it has ended, unless others are only
+    /// in the way.
+    private static func response(
+        to name: String, _ piece: Result<[UInt8], CacheListingError>, _ transfers: CacheTransfers
+    ) -> AdminResponse {
+        switch piece {
+        case .success(let bytes):
+            transfers.exported(name, isLast: bytes.isEmpty)
+            return AdminResponse(
+                status: 200, contentType: Content.bytes, fields: [AdminSite.noStore], body: bytes)
+        case .failure(.busy):
+            transfers.postponed(name)
+            return CacheListingError.busy.problem.response
+        case .failure(let error):
+            transfers.exported(name, isLast: true)
+            return error.problem.response
+        }
     }
 
     /// `POST /api/v1/cache/import`

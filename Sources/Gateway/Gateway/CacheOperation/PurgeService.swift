@@ -127,11 +127,13 @@ package final class PurgeService: CachePurging {
     ) {
         let purges = order.scopes.map { Purge($0, isSoft: order.isSoft) }
         if order.isDryRun {
-            let isAccepted = store.count(purges) {
-                completion(.counted(memory: $0.memoryEntries, disk: $0.diskEntries))
+            return store.count(purges) { result in
+                switch result {
+                case .success(let count):
+                    completion(.counted(memory: count.memoryEntries, disk: count.diskEntries))
+                case .failure(let error): completion(.notCounted(error))
+                }
             }
-            if !isAccepted { completion(.failed("too much is being asked of the cache")) }
-            return
         }
         var result = PurgeResult(id: 0)
         do throws(PurgeError) {
@@ -162,7 +164,7 @@ package struct PurgeOrderCounts: Sendable, Equatable {
     package var soft = 0
     /// Those that were counted only.
     package var dryRuns = 0
-    /// Those that could not be recorded.
+    /// Those that could not be recorded, or counted.
     package var failed = 0
     /// Those that found too many waiting.
     package var busy = 0
@@ -183,7 +185,7 @@ package struct PurgeOrderCounts: Sendable, Equatable {
                 if order.isSoft { soft += 1 }
             }
         case .counted: dryRuns += 1
-        case .handedOver, .failed, .invalid: failed += 1
+        case .handedOver, .notCounted, .failed, .invalid: failed += 1
         }
     }
 }

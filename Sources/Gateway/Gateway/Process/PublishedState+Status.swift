@@ -67,14 +67,7 @@ extension PublishedState {
     }
 
     private func disk(_ store: StoreStatistics?, _ reload: Reload) -> StatusReport.Tier {
-        let state =
-            switch store?.diskState {
-            case nil, .off(.disabled): "off"
-            case .opening: "opening"
-            case .ready: "on"
-            case .handedOver: "handed-over"
-            case .off: "failed"
-            }
+        let state = (store?.diskState ?? .off(.disabled)).word
         let isUsed = state != "off"
         return StatusReport.Tier(
             state: state, path: isUsed ? reload.cachePath : nil,

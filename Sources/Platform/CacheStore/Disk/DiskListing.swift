@@ -3,21 +3,79 @@ import CachePolicy
 /// The rows of the database, for those who look into the cache: read by a connection of its own, in
 /// short transactions, so that the write-ahead log is not held back.
 extension DiskTier {
-    /// Rows after an id, in the order of their ids; none if they cannot be read.
-    func rows(after id: Int64, limit: Int) -> [EntryRow] {
-        reading { connection throws(DatabaseError) in
+    // MARK: Whether there is anything to read
+
+    /// Whether there can be rows: not without a disk.
+    /// - Throws: if what is there cannot be read now.
+    func hasRows() throws(CacheListingError) -> Bool {
+        switch index.phase {
+        case .ready: return true
+        case .off(.disabled): return false
+        case .opening: throw .diskOpening
+        case .handedOver: throw .handedOver
+        case .off(.closed): throw .closed
+        case .off(let reason): throw .diskOff(reason)
+        }
+    }
+
+    /// Why there are no rows to read, where there should be.
+    var absence: CacheListingError {
+        do throws(CacheListingError) {
+            _ = try hasRows()
+        } catch {
+            return error
+        }
+        // It was closed a moment ago, and is open again.
+        return .diskOpening
+    }
+
+    /// Another number after the database was closed, or began to pass to another process; different
+    /// for each process.
+    var generation: UInt64 {
+        UInt64(bitPattern: number) &+ UInt64(truncatingIfNeeded: queue.closings)
+    }
+
+    /// Calls `body`, and makes sure that it has seen one and the same database all the time.
+    func withOneDatabase<Result>(
+        _ body: (_ hasRows: Bool, _ generation: UInt64) throws(CacheListingError) -> Result
+    ) throws(CacheListingError) -> Result {
+        let (before, hadRows) = (generation, try hasRows())
+        let result = try body(hadRows, before)
+        try confirm(before)
+        return result
+    }
+
+    /// Throws if the database is not the same any longer, or cannot be read.
+    func confirm(_ generation: UInt64) throws(CacheListingError) {
+        _ = try hasRows()
+        guard generation == self.generation else { throw .outdated }
+    }
+
+    /// Has the writer find out what a reader's failure means for the tier. A lock held for a moment
+    /// is no reason to turn it off: that is for the writer to discover.
+    func report(_ failure: DatabaseError) {
+        if failure.reason != .locked { _ = queue.append(.fault(failure)) }
+    }
+
+    // MARK: Rows
+
+    /// Rows after an id, in the order of their ids.
+    func rows(after id: Int64, limit: Int) throws(CacheListingError) -> [EntryRow] {
+        try reading { connection throws(DatabaseError) in
             try connection.rows(after: id, limit: limit)
-        } ?? []
+        }
     }
 
     /// The rows of a key, and of others with the same hash.
-    func rows(of key: CacheKey) -> [EntryRow] {
-        let ids = key.bytes.withUnsafeBytes { index.ids($0) }
-        return ids.compactMap { id in
-            reading { connection throws(DatabaseError) in
-                try connection.rows(after: id - 1, limit: 1).first { $0.id == id }
-            } ?? nil
+    func rows(of key: CacheKey) throws(CacheListingError) -> [EntryRow] {
+        guard let ids = key.bytes.withUnsafeBytes({ index.ids($0) }) else { throw absence }
+        var rows: [EntryRow] = []
+        for id in ids {
+            rows += try reading { connection throws(DatabaseError) in
+                try connection.rows(after: id - 1, limit: 1).filter { $0.id == id }
+            }
         }
+        return rows
     }
 
     /// The rows that are read in one transaction.
@@ -27,11 +85,11 @@ extension DiskTier {
     func visitRecords(
         where candidates: RowCandidates,
         _ body: (Int64, UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Void
-    ) {
+    ) throws(CacheListingError) {
         var place: Int64? = 0
         while let from = place {
             var found: [(Int64, [UInt8])] = []
-            let next = reading { connection throws(DatabaseError) in
+            place = try reading { connection throws(DatabaseError) in
                 try connection.visitRecords(
                     after: from, limit: Self.step, where: candidates
                 ) { found.append(($0, [UInt8]($1))) }
@@ -41,14 +99,21 @@ extension DiskTier {
                     if let text = EntryRecord.text(record) { body(id, text.key, text.head) }
                 }
             }
-            place = next ?? nil
         }
     }
 
     private func reading<Result: Sendable>(
         _ body: (ReaderConnection) throws(DatabaseError) -> Result
-    ) -> Result? {
-        (try? listing.withRows(of: self, body)) ?? nil
+    ) throws(CacheListingError) -> Result {
+        let result: Result?
+        do throws(DatabaseError) {
+            result = try listing.withRows(of: self, body)
+        } catch {
+            report(error)
+            throw .readFailed(detail: error.message)
+        }
+        guard let result else { throw absence }
+        return result
     }
 
     /// Keeps what the fingerprint of a policy means with the entries.
@@ -56,10 +121,11 @@ extension DiskTier {
 }
 
 extension DiskIndex {
-    /// The rows of a key, and of others with the same hash.
-    func ids(_ key: UnsafeRawBufferPointer) -> [Int64] {
+    /// The rows of a key, and of others with the same hash; `nil` if none can be read.
+    func ids(_ key: UnsafeRawBufferPointer) -> [Int64]? {
         state.withLock { state in
-            guard state.isReadable else { return [] }
+            guard state.phase != .off(.disabled) else { return [] }
+            guard state.isReadable else { return nil }
             var ids: [Int64] = []
             var slot = state.table.first(XXHash64.hash(key, seed: state.seed))
             while slot >= 0 {

@@ -85,6 +85,9 @@ final class DiskQueue: Sendable {
     /// The current epoch; `nil` while no operations are accepted.
     var epoch: Int? { monitor.withLock { $0.isAccepting ? $0.epoch : nil } }
 
+    /// How often what was begun has become void: the database was closed, or passes on.
+    var closings: Int { monitor.withLock { $0.epoch } }
+
     var depth: Int { monitor.withLock { $0.operations.count } }
 
     /// Appends an operation. Returns `false` if the database is not open, or is no longer that of

@@ -185,9 +185,7 @@ struct DiskReader<Source: RowSource> {
         } catch {
             failure = error
         }
-        // A lock held for a moment is no reason to turn off the tier: that is for the writer to
-        // discover.
-        if failure.reason != .locked { _ = tier.queue.append(.fault(failure)) }
+        tier.report(failure)
         return nil
     }
 

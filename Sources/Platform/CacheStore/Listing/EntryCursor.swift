@@ -9,12 +9,21 @@ public struct EntryCursor: Sendable, Equatable, CustomStringConvertible {
     }
 
     let position: Position
+    /// The database, and the process, that it belongs to (`DiskTier.generation`).
+    let generation: UInt64
 
-    init(_ position: Position) { self.position = position }
+    init(_ position: Position, in generation: UInt64) {
+        self.position = position
+        self.generation = generation
+    }
 
     /// Reads what `description` has written; `nil` if it is none.
     public init?(_ text: String) {
-        let parts = text.dropFirst().split(separator: ".", omittingEmptySubsequences: false)
+        var parts = text.dropFirst().split(separator: ".", omittingEmptySubsequences: false)
+        guard let last = parts.popLast(), last.first != "+",
+            let generation = UInt64(last, radix: 16)
+        else { return nil }
+        self.generation = generation
         switch (text.first, parts.count) {
         case ("d", 1):
             guard let id = Int64(parts[0]), id >= 0 else { return nil }
@@ -29,9 +38,11 @@ public struct EntryCursor: Sendable, Equatable, CustomStringConvertible {
     }
 
     public var description: String {
-        switch position {
-        case .disk(let id): "d\(id)"
-        case .memory(let part, let slot): "m\(part).\(slot)"
-        }
+        let place =
+            switch position {
+            case .disk(let id): "d\(id)"
+            case .memory(let part, let slot): "m\(part).\(slot)"
+            }
+        return place + "." + String(generation, radix: 16)
     }
 }

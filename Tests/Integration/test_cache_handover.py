@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from contextlib import closing
 
-from support.gateway import Gateway
+from support.gateway import Gateway, run_pinfold
 from support.origin import Request, reply
 from support.wait import until
 from support.wire import Response, Wire, request
@@ -165,3 +165,24 @@ def test_kills_leave_a_cache_that_the_next_gateway_opens(gateway, origin, worksp
     assert is_hit(second, there.url("/5"))
     assert second.stop() == 0
     assert integrity(workspace) == "ok"
+
+
+def test_a_gateway_that_has_given_its_cache_away_says_so(gateway, origin, workspace):
+    there = origin(Site())
+    first, _ = gateways(gateway, workspace)
+    stored(first, there)
+    wire, head = reading(first, there)
+    with wire:
+        draining(first)
+        archive = workspace / "archive"
+        for arguments, status in [
+                (["ls"], 2), (["sql", "SELECT count(*) FROM cache"], 2), (["stats", "--hosts"], 2),
+                (["export", str(archive)], 2), (["purge", "--everything", "--dry-run"], 1)]:
+            done = run_pinfold("cache", *arguments, "--admin", "%s:%d" % first.admin)
+            assert (done.returncode, done.stdout) == (status, ""), done
+            assert "another process has the cache: a new connection reaches it" in done.stderr
+        assert not archive.exists()
+        done = run_pinfold("cache", "stats", "--admin", "%s:%d" % first.admin)
+        assert "disk    passed to another process" in done.stdout
+        assert wire.read_body(head).body == LARGE
+    assert first.wait_exit(60) == 0

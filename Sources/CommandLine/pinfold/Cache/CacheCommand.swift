@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import Documents
 import HTTPCore
 import HTTPTypes
@@ -37,6 +38,50 @@ extension RunningGateway {
         }
         return value
     }
+}
+
+/// What is on disk cannot be said: the gateway's reason.
+struct DiskUnreadableError: Error, Equatable {
+    let problem: String
+
+    /// `nil` if the answer says something else.
+    init?(_ answer: RunningGateway.Answer) {
+        let kinds = ["cache-disk-off", "cache-disk-opening", "cache-read-failed"]
+        guard let kind = answer.problemKind, kinds.contains(kind) else { return nil }
+        problem = answer.problem
+    }
+}
+
+extension RunningGateway {
+    /// Asks what is stored, again if the gateway cannot say it at this moment. Exits with 2 if there
+    /// is no answer, or one that is another error.
+    /// - Throws: `DiskUnreadableError` if what is on disk cannot be said.
+    func look(_ path: String) throws -> Answer {
+        var attempts = 0
+        while true {
+            let answer: Answer
+            do {
+                answer = try ask(.get, path)
+            } catch {
+                writeError("\(error)")
+                throw ExitCode(2)
+            }
+            attempts += 1
+            // Others look into the cache, or it is being opened.
+            let isPassing = ["busy", "cache-disk-opening"].contains(answer.problemKind)
+            if isPassing, attempts < Self.lookAttempts {
+                usleep(1_000_000)
+                continue
+            }
+            if answer.status == 200 { return answer }
+            if let error = DiskUnreadableError(answer) { throw error }
+            writeError(answer.problem)
+            throw ExitCode(2)
+        }
+    }
+
+    /// How often it is asked what is stored, once a second, while it cannot say.
+    private static let lookAttempts = 30
 }
 
 extension AdministrationOptions {

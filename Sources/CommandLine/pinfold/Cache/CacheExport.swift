@@ -12,8 +12,10 @@ struct CacheExportCommand: ParsableCommand {
         discussion: """
             The file has heads and contents of everything that is stored, in memory and on disk, \
             with a checksum for each response. It is as confidential as the cache, and only its \
-            owner may read it. It appears under its name when it is complete. Exits with 1 if it \
-            cannot be written, and with 2 if the gateway cannot be asked or does not answer.
+            owner may read it. It appears under its name when it is complete, and not at all if \
+            something of what is stored cannot be read. Exits with 1 if it cannot be written, and \
+            with 2 if the gateway cannot be asked, does not answer, or cannot read all that is \
+            stored.
             """)
 
     @Argument(
@@ -131,24 +133,12 @@ private struct TransferSession {
 
     /// The bytes of a piece. Exits with 2 if there are none.
     func export(_ piece: Int, from gateway: RunningGateway) throws -> [UInt8] {
-        var answer: RunningGateway.Answer
-        var attempts = 0
-        repeat {
-            if attempts > 0 { usleep(1_000_000) }
-            attempts += 1
-            do {
-                answer = try gateway.ask(.get, "/api/v1/cache/export" + query(piece))
-            } catch {
-                writeError("\(error)")
-                throw ExitCode(2)
-            }
-            // Others are looking into the cache.
-        } while answer.status == 503 && attempts < 30
-        guard answer.status == 200 else {
-            writeError(answer.problem)
+        do {
+            return try gateway.look("/api/v1/cache/export" + query(piece)).body
+        } catch let error as DiskUnreadableError {
+            writeError("nothing is exported: \(error.problem)")
             throw ExitCode(2)
         }
-        return answer.body
     }
 
     func `import`(

@@ -10,7 +10,8 @@ struct CacheList: ParsableCommand {
         discussion: """
             One line for each stored response: its status, size, age, how often it was used, where \
             it is, how its origin was verified, and its URL. All of the cache is looked at, page \
-            by page; no request waits for that. Exits with 2 if the gateway cannot be asked or \
+            by page; no request waits for that. If what is on disk cannot be read, lists what is \
+            in memory, says why, and exits with 1. Exits with 2 if the gateway cannot be asked or \
             does not answer.
             """)
 
@@ -45,6 +46,9 @@ struct CacheList: ParsableCommand {
             valueName: "text"))
     var trust: String?
 
+    @Flag(help: "Only what is in memory, whatever the state of the disk.")
+    var memory = false
+
     @Flag(help: "Print one JSON object on each line.")
     var json = false
 
@@ -55,20 +59,42 @@ struct CacheList: ParsableCommand {
     }
 
     func run() throws {
-        let pages = EntryPages(gateway: try options.gatewayOrExit(), host: host)
+        var pages = EntryPages(
+            gateway: try options.gatewayOrExit(), host: host, inMemoryOnly: memory)
+        do {
+            show(try list(pages))
+        } catch let error as DiskUnreadableError {
+            pages.inMemoryOnly = true
+            show(try list(pages))
+            writeError("only what is in memory is listed: \(error.problem)")
+            throw ExitCode(1)
+        }
+    }
+
+    /// What is listed.
+    private struct Listed {
         var kept: [(row: EntryRow, value: DocumentValue)] = []
         var count: Int64 = 0
         var bytes: Int64 = 0
+    }
+
+    private func list(_ pages: EntryPages) throws -> Listed {
+        var listed = Listed()
         try pages.visit { value in
             let row = EntryRow(value)
             if let trust, !(row.trust ?? "").contains(trust) { return }
-            count += 1
-            bytes += row.bytes ?? 0
-            kept.append((row, value))
+            listed.count += 1
+            listed.bytes += row.bytes ?? 0
+            listed.kept.append((row, value))
             // Only the first ones are kept, however many there are.
-            if limit > 0, kept.count >= max(10_000, limit * 4) { sort(&kept) }
+            if limit > 0, listed.kept.count >= max(10_000, limit * 4) { sort(&listed.kept) }
         }
-        sort(&kept)
+        sort(&listed.kept)
+        return listed
+    }
+
+    private func show(_ listed: Listed) {
+        let (kept, count) = (listed.kept, listed.count)
         if json {
             for entry in kept { writeToStandardOutput("\(entry.value)\n") }
             return
@@ -77,7 +103,7 @@ struct CacheList: ParsableCommand {
         let shown = kept.count < count ? ", of which \(kept.count) are shown" : ""
         writeToStandardOutput(
             "\(count) \(count == 1 ? "response" : "responses"), "
-                + "\(ProgressText.size(bytes))\(shown)\n"
+                + "\(ProgressText.size(listed.bytes))\(shown)\n"
         )
     }
 

@@ -10,8 +10,9 @@ struct CachePurge: ParsableCommand {
         discussion: """
             When it returns, no request that begins later is answered with what was purged, on \
             whatever worker, also after a restart or a crash; what is on disk is removed \
-            afterwards, which --wait waits for. Exits with 1 if the gateway refuses the purge, and \
-            with 2 if it cannot be asked or does not answer.
+            afterwards, which --wait waits for. Exits with 1 if the gateway refuses the purge, or \
+            cannot count what --dry-run asks for, and with 2 if it cannot be asked or does not \
+            answer.
             """)
 
     @Argument(help: ArgumentHelp("URLs, with all their variants.", valueName: "url"))

@@ -12,7 +12,8 @@ struct CacheSQL: ParsableCommand {
             (names of fields) and tiers. The command copies them from the running gateway into a \
             temporary database of its own: nothing in the gateway waits for the query, and the \
             query cannot change or open anything. Exits with 1 if the query is refused, fails or \
-            takes too long, and with 2 if the gateway cannot be asked or does not answer.
+            takes too long, and with 2 if the gateway cannot be asked, does not answer, or cannot \
+            read all that is stored: nothing is answered from a part of it.
             """)
 
     @Argument(help: ArgumentHelp("One SELECT.", valueName: "select"))
@@ -26,6 +27,9 @@ struct CacheSQL: ParsableCommand {
             "Copy only what is stored for these hosts: example.com, *.example.com or "
                 + "**.example.com, perhaps with :PORT.", valueName: "host"))
     var host: String?
+
+    @Flag(help: "Copy only what is in memory, whatever the state of the disk.")
+    var memory = false
 
     @Option(help: ArgumentHelp("How long the query may take.", valueName: "seconds"))
     var limitTime = 10.0
@@ -42,11 +46,12 @@ struct CacheSQL: ParsableCommand {
     }
 
     func run() throws {
-        let pages = EntryPages(gateway: try options.gatewayOrExit(), host: host)
+        let pages = EntryPages(
+            gateway: try options.gatewayOrExit(), host: host, inMemoryOnly: memory)
         do {
             let database = try EntryDatabase()
             let progress = CountProgress("responses copied", isOn: !silent)
-            try pages.visit { value in
+            try pages.visitAll { value in
                 try database.add(EntryRow(value))
                 progress.add()
             }

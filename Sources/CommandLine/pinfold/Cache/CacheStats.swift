@@ -6,10 +6,16 @@ struct CacheStats: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
         abstract: "Show how much is stored, by host with --hosts, and what purges have done.",
-        discussion: "Exits with 2 if the gateway cannot be asked or does not answer.")
+        discussion: """
+            Exits with 2 if the gateway cannot be asked or does not answer, and with --hosts if it \
+            cannot read all that is stored.
+            """)
 
     @Flag(help: "Add up responses, bytes and hits for each host, the largest first.")
     var hosts = false
+
+    @Flag(help: "Add up only what is in memory, whatever the state of the disk.")
+    var memory = false
 
     @Option(help: ArgumentHelp("Show this many hosts at most; 0: all.", valueName: "count"))
     var limit = 20
@@ -25,6 +31,10 @@ struct CacheStats: ParsableCommand {
         var hits: Int64 = 0
     }
 
+    func validate() throws {
+        if memory, !hosts { throw ValidationError("--memory goes with --hosts") }
+    }
+
     func run() throws {
         let gateway = try options.gatewayOrExit()
         guard hosts else {
@@ -32,7 +42,7 @@ struct CacheStats: ParsableCommand {
             return writeToStandardOutput(json ? "\(value)\n" : Self.text(value))
         }
         var sums: [String: Sum] = [:]
-        try EntryPages(gateway: gateway).visit { value in
+        try EntryPages(gateway: gateway, inMemoryOnly: memory).visitAll { value in
             let row = EntryRow(value)
             sums[row.host, default: Sum()].entries += 1
             sums[row.host, default: Sum()].bytes += row.bytes ?? 0
@@ -65,6 +75,19 @@ struct CacheStats: ParsableCommand {
         return table.text
     }
 
+    private static func disk(_ value: DocumentValue) -> String {
+        func number(_ name: String) -> Int64 { value[name]?.count ?? 0 }
+        if let fault = value["diskFault"]?.text { return "not in use: \(fault)" }
+        switch value["diskState"]?.text {
+        case "opening": return "being opened"
+        case "handed-over": return "passed to another process"
+        default: break
+        }
+        return "\(number("diskEntries")) responses, \(ProgressText.size(number("diskBytes"))) in "
+            + "files of \(ProgressText.size(number("diskFileBytes"))), "
+            + "\(number("diskEvictions")) evicted"
+    }
+
     static func text(_ value: DocumentValue) -> String {
         func number(_ name: String) -> Int64 { value[name]?.count ?? 0 }
         let purges = value["purges"] ?? .null
@@ -74,9 +97,7 @@ struct CacheStats: ParsableCommand {
         return """
             memory  \(number("memoryEntries")) responses, \
             \(ProgressText.size(number("memoryBytes"))), \(number("memoryEvictions")) evicted
-            disk    \(number("diskEntries")) responses, \(ProgressText.size(number("diskBytes"))) \
-            in files of \(ProgressText.size(number("diskFileBytes"))), \
-            \(number("diskEvictions")) evicted
+            disk    \(disk(value))
             purges  \(kinds.joined(separator: ", ")); \(purges["soft"]?.count ?? 0) soft, \
             \(purges["failed"]?.count ?? 0) failed
 

@@ -8,18 +8,37 @@ struct EntryPages {
     /// Only of these hosts; `nil` for all.
     var host: String?
     var limit = 1000
+    /// Whether only what is in memory is listed, whatever the state of the disk.
+    var inMemoryOnly = false
 
     /// Calls `body` with each entry. Exits with 2 if the gateway does not answer.
+    /// - Throws: `DiskUnreadableError` if what is on disk would be missing, before or after some
+    ///   entries.
     func visit(_ body: (DocumentValue) throws -> Void) throws {
         var cursor: String?
         repeat {
             var path = "/api/v1/cache/entries?limit=\(limit)"
             if let host { path += "&host=\(queryEncoded(host))" }
             if let cursor { path += "&cursor=\(queryEncoded(cursor))" }
-            let page = try gateway.value(.get, path)
+            if inMemoryOnly { path += "&tier=memory" }
+            guard let page = try gateway.look(path).value else {
+                writeError("what the gateway sends is no page of the cache")
+                throw ExitCode(2)
+            }
             for entry in page.list("entries") { try body(entry) }
             cursor = page["next"]?.text
         } while cursor != nil
+    }
+
+    /// The same for those to whom a part would be a wrong answer: exits with 2 if what is on disk
+    /// would be missing.
+    func visitAll(_ body: (DocumentValue) throws -> Void) throws {
+        do {
+            try visit(body)
+        } catch let error as DiskUnreadableError {
+            writeError("\(error.problem); --memory asks only for what is in memory")
+            throw ExitCode(2)
+        }
     }
 }
 

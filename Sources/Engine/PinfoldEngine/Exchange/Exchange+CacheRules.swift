@@ -36,6 +36,7 @@ extension Exchange {
     }
 
     /// Goes on with what is in memory under a key.
+    @inline(__always)
     private func use(_ stored: MemoryMatch, _ view: CacheKeyView, _ origin: Origin) {
         switch stored {
         case .none: lookUpOnDisk(view, beside: [])
@@ -53,8 +54,9 @@ extension Exchange {
     }
 
     /// Whether the rules keep the request away from the cache. If so, it has been forwarded.
+    @inline(__always)
     private func isKeptAway(by origin: Origin) -> Bool {
-        if bypassesByRules(origin) {
+        if origin.hasConditions, bypassesByRules(origin) {
             missed(.bypass)
             return true
         }
@@ -75,6 +77,7 @@ extension Exchange {
         return origin
     }
 
+    @inline(__always)
     private func go(byRulesOf origin: Origin) {
         forwarding.go(to: origin)
         guard let sentHead = origin.caching.sentHead, let stream = client else { return }
@@ -84,7 +87,7 @@ extension Exchange {
     /// Whether a condition of the route keeps the request away from the cache, besides those that
     /// concern its fields.
     func bypassesByRules(_ origin: Origin) -> Bool {
-        guard origin.hasConditions, let conditions = origin.caching.conditions else { return false }
+        guard let conditions = origin.caching.conditions else { return false }
         return withRequestHead { bytes in
             if conditions.areMet(byQueryOf: bytes.extracting(request.path.indices)) { return true }
             guard request.fields.contains(.cookie) else { return false }

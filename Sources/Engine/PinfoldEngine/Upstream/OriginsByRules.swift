@@ -4,17 +4,31 @@ struct OriginsByRules {
     /// Those of one origin: one for each of its rules, once there has been such a request.
     final class Routes {
         let base: Origin
-        fileprivate let rules: CacheRuleSet
+        private let rules: CacheRuleSet
         private var origins: [Origin?]
-        /// What is stored by each of them; 0 as long as there is none.
-        private var fingerprints: [UInt64]
+        /// Where each of them may be, by the low bits of the fingerprint of what is stored by it,
+        /// which differ (``CacheRuleSet/changeable``): asked for each response that is found.
+        private let slots: UnsafeMutablePointer<Slot>
+        private let mask: UInt64
+
+        private struct Slot {
+            /// 0 as long as there is none.
+            var fingerprint: UInt64 = 0
+            var origin: Unmanaged<Origin>?
+        }
 
         fileprivate init(of base: Origin, _ rules: CacheRuleSet) {
             self.base = base
             self.rules = rules
             origins = Array(repeating: nil, count: rules.routes.count)
-            fingerprints = Array(repeating: 0, count: rules.routes.count)
+            var count = 16
+            while count < 4 * rules.routes.count { count *= 2 }
+            slots = .allocate(capacity: count)
+            slots.initialize(repeating: Slot(), count: count)
+            mask = UInt64(count - 1)
         }
+
+        deinit { slots.deallocate() }
 
         /// The origin with one of the rules, existing or new.
         @inline(__always)
@@ -24,14 +38,23 @@ struct OriginsByRules {
         private func make(_ index: Int) -> Origin {
             let made = Origin(base, route: rules.routes[index])
             origins[index] = made
-            fingerprints[index] = made.fingerprint
+            var place = made.fingerprint & mask
+            // There are more slots than origins.
+            while slots[Int(place)].origin != nil { place = (place + 1) & mask }
+            slots[Int(place)] = Slot(
+                fingerprint: made.fingerprint, origin: .passUnretained(made))
             return made
         }
 
         /// The origin under whose rules something is stored; `nil` if there is none yet.
+        @inline(__always)
         func origin(storing fingerprint: UInt64) -> Origin? {
-            for index in fingerprints.indices where fingerprints[index] == fingerprint {
-                return origins[index]
+            var place = fingerprint & mask
+            while let origin = slots[Int(truncatingIfNeeded: place)].origin {
+                if slots[Int(truncatingIfNeeded: place)].fingerprint == fingerprint {
+                    return origin.takeUnretainedValue()
+                }
+                place = (place &+ 1) & mask
             }
             return nil
         }

@@ -336,6 +336,31 @@ def test_what_cannot_be_requested_is_reported(running, there):
 # Export and import
 
 
+class InParts:
+    """An origin that answers ranges, under a tag that can change."""
+
+    def __init__(self):
+        self.body = bytes(range(256)) * 4000
+        self.tag = '"one"'
+        self.asked = []
+
+    def __call__(self, seen) -> bytes:
+        self.asked.append(seen)
+        wanted, condition = seen.get("range"), seen.get("if-range")
+        if not wanted or condition not in ("", self.tag):
+            return reply(self.body, "200 OK", FRESH, f"ETag: {self.tag}")
+        first, last = wanted.removeprefix("bytes=").split("-")
+        start, end = int(first), min(int(last or len(self.body)) + 1, len(self.body))
+        return reply(self.body[start:end], "206 Partial Content", FRESH, f"ETag: {self.tag}",
+                     f"Content-Range: bytes {start}-{end - 1}/{len(self.body)}")
+
+
+@pytest.fixture
+def there_in_parts(origin):
+    server = InParts()
+    return server, origin(server).url("/film")
+
+
 def test_what_is_exported_is_imported_elsewhere(gateway, origin, workspace):
     large = b"0123456789" * 60_000
 
@@ -364,6 +389,90 @@ def test_what_is_exported_is_imported_elsewhere(gateway, origin, workspace):
             assert "hit" in response.cache_status
             assert response.body == (large if url.endswith("large") else url[-2:].encode())
     assert len(there.requests) == asked
+
+
+def test_slices_are_exported_with_the_head_that_they_belong_to(gateway, there_in_parts, workspace):
+    server, url = there_in_parts
+    first = gateway({"hosts": [{"match": ["127.0.0.1"], "cache": {"slice": "64KiB"}}]})
+
+    def part(running: Gateway, start: int, end: int):
+        response = get(running, url, Range=f"bytes={start}-{end}")
+        assert response.status == 206 and response.body == server.body[start:end + 1]
+        return response
+
+    part(first, 0, 200_000)
+    part(first, 500_000, 510_000)
+    # Parts of what was there before are of no use.
+    other = server.body
+    server.body, server.tag = other[::-1], '"two"'
+    cache(first, "purge", url)
+    part(first, 0, 100_000)
+    part(first, 300_000, 300_010)
+    archive = workspace / "archive"
+    done = run_pinfold("cache", "export", str(archive), "--admin", "%s:%d" % first.admin)
+    assert done.returncode == 0 and "1 response with 3 slices exported" in done.stderr
+    second = gateway({"hosts": [{"match": ["127.0.0.1"], "cache": {"slice": "64KiB"}}]})
+    text = cache(second, "import", str(archive))
+    assert text == "1 stored with 3 slices, 0 of another trust left out, 0 damaged, 0 not accepted\n"
+    asked = len(server.asked)
+    for start, end in ((0, 100_000), (70_000, 80_000), (300_005, 300_010)):
+        assert "hit" in part(second, start, end).cache_status
+    assert len(server.asked) == asked
+    # What is missing is fetched, under the same entity tag.
+    whole = get(second, url)
+    assert whole.body == server.body and whole.cache_status["fwd"] == "partial"
+    assert all(seen.get("if-range") == '"two"' for seen in server.asked[asked:])
+    again = cache(second, "import", str(archive))
+    assert again.startswith("1 stored with 3 slices")
+    assert get(second, url).body == server.body
+
+
+def test_slices_of_another_trust_are_left_out_with_their_head(gateway, there_in_parts, workspace):
+    _, url = there_in_parts
+    first = gateway({})
+    get(first, url, Range="bytes=0-9999")
+    archive = workspace / "archive"
+    cache(first, "export", str(archive))
+    second = gateway({"access": {"destinations": {"deny": ["192.0.2.0/24"]}}})
+    assert "0 stored, 2 of another trust left out" in cache(second, "import", str(archive))
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+def test_what_a_soft_purge_has_made_stale_stays_so(gateway, origin, workspace, where):
+    def served(seen):
+        if seen.get("if-none-match"):
+            return reply(b"", "304 Not Modified", FRESH, 'ETag: "v"', length=False)
+        return reply(b"x", "200 OK", FRESH, 'ETag: "v"')
+
+    there = origin(served)
+    first = gateway({})
+    stale, fresh = there.url("/a"), there.url("/b")
+    stored(first, stale, fresh)
+    cache(first, "purge", stale, "--soft")
+    if where == "disk":
+        first.restart()
+        first.wait_for_disk()
+    archive = workspace / "archive"
+    cache(first, "export", str(archive))
+    second = gateway({})
+    cache(second, "import", str(archive))
+    value = json.loads(cache(second, "show", stale, "--json"))["variants"][0]
+    assert value["freshFor"] == 0 and value["answer"] == "confirmed"
+    second.restart()
+    second.wait_for_disk()
+    assert is_hit(second, fresh)
+    response = get(second, stale)
+    assert response.cache_status["fwd"] == "stale" and response.body == b"x"
+    assert there.requests[-1].get("if-none-match") == '"v"'
+    # It has been confirmed.
+    assert is_hit(second, stale)
+
+
+def test_an_archive_of_an_unknown_version_is_refused(running, workspace):
+    archive = workspace / "archive"
+    archive.write_bytes(b"PINFOLD-CACHE-3\n")
+    done = run_pinfold("cache", "import", str(archive), "--admin", "%s:%d" % running.admin)
+    assert done.returncode == 1 and "expected PINFOLD-CACHE-1 or PINFOLD-CACHE-2" in done.stderr
 
 
 def test_what_was_obtained_under_another_trust_is_left_out(gateway, there, workspace):

@@ -192,18 +192,21 @@ public final class CacheStore: Sendable {
     ///   - metadata: created from `head`.
     ///   - policy: fingerprint of the security policy it was obtained under, returned with it. It
     ///     must mean the same after a restart.
+    ///   - staleSince: since when a soft purge has made it stale where it was stored before, in
+    ///     seconds since 1970; 0 if none has.
     ///   - expectedLength: the body's length if it is known.
     ///   - flight: the result of `beginFlight(of:)` when the request was sent. The ticket owns it
     ///     from then on; if there is no ticket, it is ended. `nil` for a request that is sent now.
     public func beginStore(
         key: CacheKeyView, vary: VaryKey, head: UnsafeRawBufferPointer, metadata: StoredMetadata,
-        policy: UInt64 = 0, expectedLength: UInt64?, flight: StoreFlight? = nil
+        policy: UInt64 = 0, staleSince: Int64 = 0, expectedLength: UInt64?,
+        flight: StoreFlight? = nil
     ) throws(StoreRefusalReason) -> StoreTicket {
         let flight = flight ?? beginFlight(of: key)
         do throws(StoreRefusalReason) {
             return try StoreTicket(
                 store: self, key: key, varyKey: vary, head: head, metadata: metadata,
-                policy: policy, expected: expectedLength, flight: flight)
+                policy: policy, staleSince: staleSince, expected: expectedLength, flight: flight)
         } catch {
             endFlight(flight)
             count(error)

@@ -24,6 +24,7 @@ public final class StoreTicket {
     public let varyKey: VaryKey
     private var metadata: StoredMetadata
     private let policy: UInt64
+    private let staleSince: Int64
     private let expected: UInt64?
     /// `nil` once it has ended.
     private var flight: StoreFlight?
@@ -55,13 +56,15 @@ public final class StoreTicket {
 
     init(
         store: CacheStore, key: CacheKeyView, varyKey: VaryKey, head: UnsafeRawBufferPointer,
-        metadata: StoredMetadata, policy: UInt64, expected: UInt64?, flight: StoreFlight
+        metadata: StoredMetadata, policy: UInt64, staleSince: Int64, expected: UInt64?,
+        flight: StoreFlight
     ) throws(StoreRefusalReason) {
         self.store = store
         hash = key.hash
         self.varyKey = varyKey
         self.metadata = metadata
         self.policy = policy
+        self.staleSince = staleSince
         self.expected = expected
         self.flight = flight
         streams = LevelStreams(store.levels)
@@ -342,7 +345,7 @@ public final class StoreTicket {
     {
         CachedResponse(
             keyHash: hash, varyKey: varyKey, metadata: metadata, policy: policy, block: block,
-            body: body, chunkBytes: store.options.chunkBytes)
+            body: body, chunkBytes: store.options.chunkBytes, staleSince: staleSince)
     }
 
     private func finishWhole() -> StoreOutcome {

@@ -100,7 +100,8 @@ struct StoredURLTests {
 struct CacheArchiveTests {
     private let entry = ArchivedEntry(
         policy: 0xFEDC_BA98_7654_3210, requestTime: 1, responseTime: 2, initialAge: 3,
-        bytes: 1 << 40, key: Array("http://a.test/".utf8), vary: [1, 2], head: [0, 255])
+        staleSince: 4, bytes: 1 << 40, key: Array("http://a.test/".utf8), vary: [1, 2],
+        head: [0, 255])
 
     private var archive: [UInt8] {
         var archive = CacheArchive.magic
@@ -117,8 +118,8 @@ struct CacheArchiveTests {
         var found: [String] = []
         for start in stride(from: 0, to: bytes.count, by: size) {
             let piece = bytes[start..<min(start + size, bytes.count)]
-            try reader.read(piece) { (kind, record) throws(ArchiveError) in
-                found.append("\(kind) \(record.count)")
+            try reader.read(piece) { (record) throws(ArchiveError) in
+                found.append("\(record.kind) \(record.bytes.count)")
             }
         }
         if !reader.isComplete { found.append("incomplete") }
@@ -140,8 +141,11 @@ struct CacheArchiveTests {
     }
 
     @Test func `something else is refused`() {
-        for text in ["GIF89a", "PINFOLD-CACHE-2\nxxxxxx", "X"] {
+        for text in ["GIF89a", "PINFOLD-CACHEx2\nxxxxxx", "X"] {
             #expect(throws: ArchiveError.otherFormat) { try records(Array(text.utf8), by: 3) }
+        }
+        for text in ["PINFOLD-CACHE-0\n", "PINFOLD-CACHE-3\n", "PINFOLD-CACHE-10"] {
+            #expect(throws: ArchiveError.otherVersion) { try records(Array(text.utf8), by: 3) }
         }
         #expect(throws: ArchiveError.malformed) {
             try records(CacheArchive.magic + [9, 0, 0, 0, 0], by: 1000)
@@ -157,6 +161,34 @@ struct CacheArchiveTests {
             #expect(ArchivedEntry(entry.record[..<length]) == nil)
         }
         #expect(ArchivedEntry((entry.record + [0])[...]) == nil)
+    }
+
+    /// The record of the same entry in version 1, which has no `staleSince`.
+    private var firstRecord: [UInt8] {
+        Array(entry.record[..<32] + entry.record[40...])
+    }
+
+    @Test func `an archive of the first version has no slices, and nothing of it is stale`()
+        throws
+    {
+        var known = entry
+        known.staleSince = 0
+        #expect(ArchivedEntry(firstRecord[...], version: 1) == known)
+        #expect(ArchivedEntry(firstRecord[...]) == nil)
+        var first = Array("PINFOLD-CACHE-1\n".utf8)
+        CacheArchive.append(.entry, firstRecord, to: &first)
+        var reader = ArchiveReader()
+        try reader.read(first) { (record) throws(ArchiveError) in
+            #expect(record.version == 1)
+        }
+        CacheArchive.append(.slice, firstRecord, to: &first)
+        #expect(throws: ArchiveError.malformed) { try records(first, by: 1000) }
+    }
+
+    @Test func `a time since when it is stale that can be none is refused`() {
+        var record = entry.record
+        record[32] = 0x80
+        #expect(ArchivedEntry(record[...]) == nil)
     }
 
     @Test func `the hash does not depend on the pieces`() {

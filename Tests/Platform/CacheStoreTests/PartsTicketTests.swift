@@ -73,6 +73,16 @@ struct PartsTicketTests {
         return found.first.flatMap { StoredSlice($0) }
     }
 
+    @Test func `the key of a slice says of which response and set it is`() throws {
+        let parts = PartsBody(sliceBytes: 1000)
+        let slice = try #require(SliceKey(parts.key(of: key, at: 258_999).bytes))
+        #expect(slice.response == key.bytes)
+        #expect(slice.set == parts.set)
+        #expect(slice.number == 258)
+        #expect(SliceKey(key.bytes) == nil)
+        #expect(SliceKey(Array("http://a/0123456789abcdef".utf8)) == nil)
+    }
+
     @Test(arguments: [100, 1000, 65_536], [1, 777, 100_000])
     func `what arrives is there, in runs`(sliceBytes: Int, portion: Int) {
         let store = CacheStore(options: .small(folder)).ready()

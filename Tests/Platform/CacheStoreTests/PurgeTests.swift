@@ -240,6 +240,33 @@ struct PurgeTests {
         #expect(found(store, "http://a/x/1").first?.metadata.isFresh(at: Self.now) == true)
     }
 
+    @Test(arguments: [3, 3_000_000])
+    func `what was stale where it was stored before is so here, and after a restart`(
+        size: Int
+    ) throws {
+        let head = head("1")
+        for round in 0..<2 {
+            let store = open()
+            defer { store.close() }
+            if round == 0 {
+                let ticket = try store.key("http://a/") { key in
+                    try head.withUnsafeBytes { bytes in
+                        try store.beginStore(
+                            key: key, vary: .none, head: bytes, metadata: metadata(head),
+                            staleSince: Self.now, expectedLength: UInt64(size))
+                    }
+                }
+                #expect(body(size).withUnsafeBytes { ticket.append($0) })
+                _ = ticket.finish()
+                store.flushNow()
+            }
+            let stale = try #require(found(store, "http://a/").first)
+            #expect(stale.staleSince == Self.now)
+            #expect(!stale.metadata.isFresh(at: Self.now))
+            #expect(store.bytes(stale) == body(size))
+        }
+    }
+
     @Test(arguments: [0, 1 << 20])
     func `further fields may have tags, also of what was stored before they were named`(
         memoryBytes: Int

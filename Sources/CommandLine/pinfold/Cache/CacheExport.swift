@@ -37,22 +37,29 @@ struct CacheExportCommand: ParsableCommand {
         let output = try ArchiveOutput(file)
         var reader = ArchiveReader()
         var count: Int64 = 0
+        var slices: Int64 = 0
+        var isSlice = false
         let session = TransferSession()
         var piece = 0
         while true {
             let bytes = try session.export(piece, from: gateway)
             guard !bytes.isEmpty else { break }
-            let before = count
+            let before = count + slices
             do throws(ArchiveError) {
-                try reader.read(bytes) { (kind, _) throws(ArchiveError) in
-                    if kind == .entryEnd { count += 1 }
+                try reader.read(bytes) { (record) throws(ArchiveError) in
+                    switch record.kind {
+                    case .entry: isSlice = false
+                    case .slice: isSlice = true
+                    case .entryEnd: if isSlice { slices += 1 } else { count += 1 }
+                    case .content, .archiveEnd: break
+                    }
                 }
             } catch {
                 writeError("what the gateway sends is no archive: \(error)")
                 throw ExitCode(2)
             }
             try output.write(bytes)
-            progress.add(count - before)
+            progress.add(count + slices - before)
             piece += 1
         }
         progress.end()
@@ -61,7 +68,16 @@ struct CacheExportCommand: ParsableCommand {
             throw ExitCode(2)
         }
         try output.finish()
-        writeToStandardError("\(count) \(count == 1 ? "response" : "responses") exported\n")
+        writeToStandardError(
+            "\(count) \(count == 1 ? "response" : "responses")\(Self.text(slices: slices)) "
+                + "exported\n")
+    }
+}
+
+extension CacheExportCommand {
+    /// ` with 5 slices`; nothing if there are none.
+    fileprivate static func text(slices count: Int64) -> String {
+        count == 0 ? "" : " with \(count) \(count == 1 ? "slice" : "slices")"
     }
 }
 
@@ -105,7 +121,7 @@ struct CacheImportCommand: ParsableCommand {
         while true {
             let bytes = try input.read(Self.pieceBytes)
             value = try session.import(bytes, piece, to: gateway)
-            let counted = ["stored", "otherTrust", "damaged", "refused"].map {
+            let counted = ["stored", "slices", "otherTrust", "damaged", "refused"].map {
                 value[$0]?.count ?? 0
             }.reduce(0, +)
             progress.add(counted - done)
@@ -120,7 +136,9 @@ struct CacheImportCommand: ParsableCommand {
 
     private static func text(_ value: DocumentValue) -> String {
         func number(_ name: String) -> Int64 { value[name]?.count ?? 0 }
-        return "\(number("stored")) stored, \(number("otherTrust")) of another trust left out, "
+        let slices = CacheExportCommand.text(slices: number("slices"))
+        return "\(number("stored")) stored\(slices), "
+            + "\(number("otherTrust")) of another trust left out, "
             + "\(number("damaged")) damaged, \(number("refused")) not accepted\n"
     }
 }

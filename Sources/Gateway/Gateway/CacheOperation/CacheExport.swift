@@ -17,10 +17,17 @@ final class CacheExport: @unchecked Sendable {
     private var isFirst = true
     /// Keys with several variants, which are listed once for each.
     private var known: Set<UInt64> = []
-    private var waiting: [FoundEntry] = []
+    private var waiting: [Waiting] = []
     private var body: Body?
     private var hash = ArchiveHash()
     private var count: UInt64 = 0
+
+    /// An entry that is to be copied.
+    private struct Waiting {
+        var entry: FoundEntry
+        /// Of a slice, the fingerprint of its head; `nil` for a response.
+        var policyOfHead: UInt64?
+    }
 
     /// The content that is being copied.
     private struct Body {
@@ -44,10 +51,7 @@ final class CacheExport: @unchecked Sendable {
             if let entry = waiting.popLast() {
                 begin(entry)
             } else if let key = keys.popLast() {
-                return cache.read([key]) { [self] found in
-                    waiting = found.filter { Self.isWhole($0.response) }
-                    next(completion)
-                }
+                return read(key, completion)
             } else if !isFirst, cursor == nil {
                 guard !hasEnded else { break }
                 hasEnded = true
@@ -73,12 +77,25 @@ final class CacheExport: @unchecked Sendable {
         error == .busy && !piece.isEmpty ? deliver(completion) : completion(.failure(error))
     }
 
-    /// Whether it can be stored again as one: it is complete, and no part of another.
-    private static func isWhole(_ response: CachedResponse) -> Bool {
-        guard !response.metadata.flags.contains(.parts) else { return false }
-        return switch response.body {
-        case .contiguous, .file, .heap, .disk: true
-        case .arriving, .parts: false
+    private func read(_ key: CacheKey, _ completion: @escaping Completion) {
+        guard let slice = SliceKey(key.bytes) else {
+            return take(key, policyOfHead: nil, completion)
+        }
+        // A slice says nothing of what it was obtained under, and is of no use without its head.
+        cache.read([CacheKey(bytes: slice.response)]) { [self] found in
+            let head = found.first { $0.response.set == slice.set }
+            guard let head else { return next(completion) }
+            take(key, policyOfHead: head.response.policy, completion)
+        }
+    }
+
+    private func take(
+        _ key: CacheKey, policyOfHead: UInt64?, _ completion: @escaping Completion
+    ) {
+        cache.read([key]) { [self] found in
+            waiting = found.filter { !$0.response.isArriving }
+                .map { Waiting(entry: $0, policyOfHead: policyOfHead) }
+            next(completion)
         }
     }
 
@@ -87,7 +104,7 @@ final class CacheExport: @unchecked Sendable {
             switch result {
             case .success(let page):
                 isFirst = false
-                for info in page.entries where !info.isSlice {
+                for info in page.entries {
                     let key = CacheKey(bytes: info.key)
                     if info.varyNames.isEmpty || known.insert(key.hash).inserted {
                         keys.append(key)
@@ -100,19 +117,20 @@ final class CacheExport: @unchecked Sendable {
         }
     }
 
-    private func begin(_ entry: FoundEntry) {
-        let metadata = entry.response.metadata
+    private func begin(_ waiting: Waiting) {
+        let response = waiting.entry.response
+        let times = response.metadata.times
         let record = ArchivedEntry(
-            policy: entry.response.policy, requestTime: metadata.times.requestTime,
-            responseTime: metadata.times.responseTime, initialAge: metadata.times.initialAge,
-            bytes: entry.response.contentCount, key: entry.key,
-            vary: entry.response.varyKey.bytes, head: [UInt8](entry.response.head)
+            policy: waiting.policyOfHead ?? response.policy, requestTime: times.requestTime,
+            responseTime: times.responseTime, initialAge: times.initialAge,
+            staleSince: response.staleSince, bytes: response.bodyCount, key: waiting.entry.key,
+            vary: response.varyKey.bytes, head: [UInt8](response.head)
         ).record
         guard record.count <= CacheArchive.maximumRecord else { return }
         hash = ArchiveHash()
         hash.add(record)
-        CacheArchive.append(.entry, record, to: &piece)
-        body = Body(response: entry.response)
+        CacheArchive.append(waiting.policyOfHead == nil ? .entry : .slice, record, to: &piece)
+        body = Body(response: response)
     }
 
     /// Copies some content. Returns `false` if it comes later, and calls for the next piece then.
@@ -155,7 +173,13 @@ final class CacheExport: @unchecked Sendable {
             }
             if !isAccepted { end(false) }
             return !isAccepted
-        case .arriving, .parts: end(false)
+        case .parts(let parts):
+            guard body.position == 0 else {
+                end(true)
+                return true
+            }
+            append(parts.bytes)
+        case .arriving: end(false)
         }
         return true
     }
@@ -179,4 +203,12 @@ final class CacheExport: @unchecked Sendable {
         body = nil
         if isComplete { count += 1 }
     }
+}
+
+extension CachedResponse {
+    /// Whether its content is not complete yet: then it is in no level either.
+    fileprivate var isArriving: Bool { if case .arriving = body { true } else { false } }
+
+    /// The number of the set of its slices; `nil` if it has none.
+    fileprivate var set: UInt64? { if case .parts(let parts) = body { parts.set } else { nil } }
 }

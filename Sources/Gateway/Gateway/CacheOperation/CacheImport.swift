@@ -7,8 +7,10 @@ import PinfoldEngine
 
 /// What an import has done with the entries of an archive until now.
 struct ImportCounts: Sendable, Equatable {
-    /// Stored.
+    /// Responses that were stored,
     var stored = 0
+    /// and slices of some of them.
+    var slices = 0
     /// Obtained under another trust configuration than the one in force for their URL, or for a URL
     /// that no listener would answer from the cache.
     var otherTrust = 0
@@ -20,7 +22,8 @@ struct ImportCounts: Sendable, Equatable {
     static let shape = ObjectShape<ImportCounts>(
         "What has been done with the entries of an archive until now.",
         [
-            .number("stored", "Entries that were stored.") { $0.stored },
+            .number("stored", "Responses that were stored.") { $0.stored },
+            .number("slices", "Slices of these that were stored.") { $0.slices },
             .number(
                 "otherTrust",
                 "Entries that were obtained under another trust configuration, and left out."
@@ -44,6 +47,8 @@ final class CacheImport: @unchecked Sendable {
     private var hash = ArchiveHash()
     /// Whether an entry has begun and not ended.
     private var isInEntry = false
+    /// Whether that one is a slice.
+    private var isInSlice = false
 
     init(_ cache: CacheAdministration, _ policy: PolicySnapshot) {
         store = cache.store
@@ -60,14 +65,16 @@ final class CacheImport: @unchecked Sendable {
     func read(_ piece: [UInt8]) throws(ArchiveError) {
         var reader = reader
         defer { self.reader = reader }
-        try reader.read(piece) { (kind, bytes) throws(ArchiveError) in
-            switch kind {
-            case .entry:
+        try reader.read(piece) { (record) throws(ArchiveError) in
+            let bytes = record.bytes
+            switch record.kind {
+            case .entry, .slice:
                 guard !isInEntry else { throw .malformed }
                 isInEntry = true
+                isInSlice = record.kind == .slice
                 hash = ArchiveHash()
                 hash.add(bytes)
-                begin(bytes)
+                begin(record)
             case .content:
                 guard isInEntry else { throw .malformed }
                 hash.add(bytes)
@@ -84,9 +91,9 @@ final class CacheImport: @unchecked Sendable {
     }
 
     /// What is not stored is read over.
-    private func begin(_ record: ArraySlice<UInt8>) {
-        guard let entry = ArchivedEntry(record), let vary = VaryKey(bytes: entry.vary),
-            !entry.key.contains(0), entry.key.count <= CacheKey.maximumBytes
+    private func begin(_ record: CacheArchive.Record) {
+        guard let entry = ArchivedEntry(record.bytes, version: record.version),
+            let vary = VaryKey(bytes: entry.vary), isInSlice ? entry.isSlice : entry.isResponse
         else {
             counts.damaged += 1
             return
@@ -107,15 +114,18 @@ final class CacheImport: @unchecked Sendable {
                 requestTime: entry.requestTime, responseTime: entry.responseTime,
                 initialAge: entry.initialAge),
             hasQuery: key.hasQuery, options: basis.options)
-        guard let metadata else {
+        guard let metadata,
+            !metadata.flags.contains(.parts) || entry.bytes == PartsBody.byteCount
+        else {
             counts.damaged += 1
             return
         }
         do throws(StoreRefusalReason) {
             ticket = try key.withView { view throws(StoreRefusalReason) in
                 try store.beginStore(
-                    key: view, vary: vary, head: entry.head, metadata, policy: entry.policy,
-                    length: entry.bytes)
+                    entry, key: view, vary: vary, metadata,
+                    // As they are stored when they come from a server.
+                    policy: isInSlice ? 0 : entry.policy)
             }
         } catch {
             counts.refused += 1
@@ -136,7 +146,8 @@ final class CacheImport: @unchecked Sendable {
             return
         }
         switch ticket.finish() {
-        case .stored, .storedOnDisk: counts.stored += 1
+        case .stored, .storedOnDisk:
+            if isInSlice { counts.slices += 1 } else { counts.stored += 1 }
         case .refused: counts.refused += 1
         }
     }
@@ -144,16 +155,32 @@ final class CacheImport: @unchecked Sendable {
 
 extension CacheStore {
     fileprivate func beginStore(
-        key: CacheKeyView, vary: VaryKey, head: [UInt8], _ metadata: StoredMetadata,
-        policy: UInt64, length: UInt64
+        _ entry: ArchivedEntry, key: CacheKeyView, vary: VaryKey, _ metadata: StoredMetadata,
+        policy: UInt64
     ) throws(StoreRefusalReason) -> StoreTicket {
         // A typed error passes through no closure of the standard library.
-        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: head.count, alignment: 1)
+        let copy = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: entry.head.count, alignment: 1)
         defer { copy.deallocate() }
-        copy.copyBytes(from: head)
+        copy.copyBytes(from: entry.head)
         return try beginStore(
             key: key, vary: vary, head: UnsafeRawBufferPointer(copy), metadata: metadata,
-            policy: policy, expectedLength: length)
+            policy: policy, staleSince: entry.staleSince, expectedLength: entry.bytes)
+    }
+}
+
+extension ArchivedEntry {
+    /// Whether it can be a response: no URI has a NUL.
+    fileprivate var isResponse: Bool {
+        !key.contains(0) && key.count <= CacheKey.maximumBytes
+    }
+
+    /// Whether it can be a slice of one.
+    fileprivate var isSlice: Bool {
+        guard let slice = SliceKey(key), !slice.response.contains(0),
+            slice.response.count <= CacheKey.maximumBytes
+        else { return false }
+        return vary.isEmpty && StoredSlice.isHead(head)
     }
 }
 

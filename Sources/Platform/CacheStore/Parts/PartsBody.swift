@@ -24,8 +24,11 @@ public struct PartsBody: Sendable, Equatable {
         self.sliceBytes = sliceBytes
     }
 
+    /// Bytes of what is stored with a response.
+    package static let byteCount: UInt64 = 16
+
     /// What is stored with a response.
-    var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         [set, sliceBytes].flatMap { number in (0..<8).map { UInt8(number >> ($0 * 8) & 0xFF) } }
     }
 
@@ -34,7 +37,7 @@ public struct PartsBody: Sendable, Equatable {
         func number(_ offset: Int) -> UInt64 {
             UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
-        guard bytes.count == 16, number(8) > 0 else {
+        guard bytes.count == Int(Self.byteCount), number(8) > 0 else {
             self.init(sliceBytes: 1 << 20)
             return
         }
@@ -64,6 +67,24 @@ public struct PartsBody: Sendable, Equatable {
     }
 }
 
+/// The key of a slice in its parts.
+package struct SliceKey: Sendable, Equatable {
+    /// The key of the response that it is a slice of.
+    package let response: [UInt8]
+    /// The number of the set.
+    package let set: UInt64
+    /// The number of the slice.
+    package let number: UInt64
+
+    /// `nil` if it is the key of no slice.
+    package init?(_ key: [UInt8]) {
+        guard key.withUnsafeBytes({ StoredURI($0).isSlice }) else { return nil }
+        response = Array(key.dropLast(17))
+        set = key.dropLast(8).suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        number = key.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}
+
 /// A slice that is stored: one run of bytes of a representation.
 public struct StoredSlice: Sendable {
     public let response: CachedResponse
@@ -75,6 +96,9 @@ public struct StoredSlice: Sendable {
 
     /// The head of a slice whose bytes begin at a position.
     static func head(from first: UInt64) -> [UInt8] { prefix + Array("\(first)-\r\n".utf8) }
+
+    /// Whether a stored head is that of a slice.
+    package static func isHead(_ head: [UInt8]) -> Bool { head.starts(with: prefix) }
 
     /// `nil` if it is none, which cannot be.
     public init?(_ response: CachedResponse) {

@@ -6,6 +6,7 @@ import json
 import threading
 
 import pytest
+from support.credentials import basic, sha_crypt, write
 from support.gateway import Gateway, wire_from
 from support.interception import ask_inside
 from support.origin import reply
@@ -145,6 +146,71 @@ def test_where_both_are_given_both_must_hold(guarded, there):
     assert purge(guarded, url, Authorization="bearer  s3cret").status == 200
     assert present(guarded, url) == [False]
     assert all("authorization" not in seen for seen in there.requests)
+
+
+def test_the_token_may_be_in_a_field_of_its_own(guarded, there):
+    url = there.url("/a")
+    stored(guarded, url)
+    right = {"X_Purge_Token": "s3cret"}
+    for wrong in ({"X_Purge_Token": "other"}, {"X_Purge_Token": "Bearer s3cret"},
+                  {"X_Purge_Token": ""}, {"X_Purge_Token": "other", "Authorization": "Bearer s3cret"}):
+        response = purge(guarded, url, **wrong)
+        assert response.status == 401 and "purge-token-wrong" in response.get("proxy-status"), wrong
+    twice = request(url, method="PURGE", **right).replace(
+        b"X-Purge-Token", b"X-Purge-Token: s3cret\r\nX-Purge-Token")
+    assert guarded.ask(twice).status == 401
+    with wire_from(guarded, "127.0.0.2") as wire:
+        assert wire.ask(request(url, method="PURGE", **right)).status == 403
+    assert present(guarded, url) == [True]
+    for also in ({}, {"Authorization": "Bearer other"}):
+        assert purge(guarded, url, **right, **also).status == 200
+        assert present(guarded, url) == [False]
+    assert "s3cret" not in guarded.log()
+
+
+def test_no_server_sees_the_token_whatever_the_method(guarded, there, gateway):
+    get(guarded, there.url("/b"), X_Purge_Token="s3cret", X_Other="kept")
+    assert "x-purge-token" not in there.requests[-1] and there.requests[-1].get("x-other") == "kept"
+    shown = guarded.ask(request(there.url("/"), method="TRACE", Max_Forwards="0",
+                                X_Purge_Token="s3cret"))
+    assert shown.status == 200 and b"s3cret" not in shown.body
+    # Rules make another head.
+    token = guarded.folder / "token"
+    token.write_text("s3cret")
+    ruled = gateway({
+        "cache": {"purge": {"tokenFile": str(token)}},
+        "hosts": [{"match": ["127.0.0.1"], "request": {"headers": {"set": {"X-By": "rules"}}}}]})
+    get(ruled, there.url("/c"), X_Purge_Token="s3cret")
+    assert there.requests[-1].get("x-by") == "rules"
+    assert "x-purge-token" not in there.requests[-1]
+    # Where no token is expected, it is a field like any other.
+    get(gateway(LOCAL), there.url("/d"), X_Purge_Token="s3cret")
+    assert there.requests[-1].get("x-purge-token") == "s3cret"
+
+
+def test_where_authorization_says_who_asks_the_token_has_its_own_field(gateway, there, workspace):
+    token = workspace / "purge.token"
+    token.write_text("s3cret")
+    write(workspace / "users", f"ann:{sha_crypt('secret', 6)}")
+    running = gateway({
+        "listeners": [{"name": "proxy", "address": "127.0.0.1:0", "kind": "reverse",
+                       "upstream": there.url(""), "authentication": ["basic"]}],
+        "authentication": {"users": str(workspace / "users")},
+        "cache": {"purge": {"tokenFile": str(token)}}})
+    ann = {"Authorization": basic("ann", "secret")}
+
+    def ask(method: str, **fields: str) -> Response:
+        return running.ask(request("/a", host="site.test", method=method, **fields))
+
+    assert ask("PURGE", X_Purge_Token="s3cret").status == 401
+    # What says who asks is not taken for a wrong token, however often.
+    for _ in range(12):
+        response = ask("PURGE", **ann)
+        assert response.status == 401 and "purge-token-missing" in response.get("proxy-status")
+    response = ask("PURGE", X_Purge_Token="wrong", **ann)
+    assert response.status == 401 and "purge-token-wrong" in response.get("proxy-status")
+    assert ask("PURGE", X_Purge_Token="s3cret", **ann).status == 200
+    assert not any("x-purge-token" in seen for seen in there.requests)
 
 
 def test_who_guesses_tokens_is_slowed_down(guarded, there):

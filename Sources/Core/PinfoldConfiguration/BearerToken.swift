@@ -36,9 +36,14 @@ package struct BearerToken: Sendable, Equatable {
         }
         var start = scheme.count
         while start < authorization.count, authorization[start] == 0x20 { start += 1 }
-        guard authorization.count - start == bytes.count else { return false }
+        return isEqual(to: authorization.extracting(start...))
+    }
+
+    /// Whether a value is this token. Takes the same time whichever part of it is right.
+    package func isEqual(to value: Span<UInt8>) -> Bool {
+        guard value.count == bytes.count else { return false }
         var difference: UInt8 = 0
-        for index in bytes.indices { difference |= bytes[index] ^ authorization[start + index] }
+        for index in bytes.indices { difference |= bytes[index] ^ value[index] }
         return difference == 0
     }
 }

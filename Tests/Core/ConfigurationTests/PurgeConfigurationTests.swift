@@ -59,4 +59,14 @@ struct BearerTokenTests {
         let isAccepted = token.isIn(Array(value.utf8).span)
         #expect(isAccepted == isRight)
     }
+
+    @Test(arguments: [
+        ("s3cret", true), ("s3cre", false), ("s3cret2", false), ("S3cret", false), ("", false),
+        ("Bearer s3cret", false),
+    ])
+    func `it is presented as it is, whole`(value: String, isRight: Bool) {
+        let token = BearerToken(path: "/t", bytes: Array("s3cret".utf8))
+        let isAccepted = token.isEqual(to: Array(value.utf8).span)
+        #expect(isAccepted == isRight)
+    }
 }

@@ -25,7 +25,8 @@ extension RequestHead {
         }
     }
 
-    private static func isAlias(_ name: Span<UInt8>, of known: [UInt8]) -> Bool {
+    /// Whether a name is `known`, which is in lower case, but for `_` in place of `-`.
+    static func isAlias(_ name: Span<UInt8>, of known: [UInt8]) -> Bool {
         guard name.count == known.count else { return false }
         for index in name.indices {
             let byte = ASCII.lowercased(name[index])

@@ -220,7 +220,8 @@ extension Exchange {
             withRequestHead { bytes in
                 writer.appendRequestLine(of: request, in: bytes)
                 writer.appendFields(
-                    request.fields, of: bytes, omitting: secrets, dropsNominated: false)
+                    request.fields, of: bytes, omitting: secrets,
+                    dropsNominated: origin?.takesPurgeTokens ?? false)
             }
             writer.appendLineEnd()
             count = writer.overflowed ? 0 : writer.count

@@ -170,6 +170,7 @@ extension Exchange {
     /// Goes on with a request that the rules let proceed.
     @inline(__always)
     func goOn(to origin: Origin) {
+        if origin.takesPurgeTokens { endPurgeTokens() }
         if hasPassedTooOften {
             return reply(with: .access(.loopDetected), closing: false)
         }

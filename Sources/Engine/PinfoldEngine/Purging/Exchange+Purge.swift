@@ -27,6 +27,10 @@ extension Exchange {
         return true
     }
 
+    /// Has tokens for purging end here, whatever the method.
+    @inline(never)
+    func endPurgeTokens() { request.endPurgeTokens(in: requestHead.octets) }
+
     private func refusePurge(_ error: PurgeRequestError) {
         let closing = !intake.contentHasEnded || error == .draining
         audit("purge refused", ["reason": "\(error.reason.entry.token)"])
@@ -48,11 +52,8 @@ extension Exchange {
                 throw .tooManyFailures(seconds: (pause + 999) / 1000)
             }
         }
-        guard request.fields.contains(.authorization) else { throw .tokenMissing }
-        // RFC 9110 §11.6.2: one field.
-        guard let line = request.fields.only(.authorization),
-            withRequestHead({ token.isIn($0.extracting(line.value.indices)) })
-        else {
+        guard let isRight = presents(token) else { throw .tokenMissing }
+        guard isRight else {
             if let network {
                 environment.shared.purgeFailures.withLock { $0.failed(network, "", at: now) }
             }
@@ -61,6 +62,23 @@ extension Exchange {
         if let network {
             environment.shared.purgeFailures.withLock { $0.succeeded(network, "") }
         }
+    }
+
+    /// Whether the request's token is this one; `nil` if it has none. X-Purge-Token alone decides if
+    /// it is there: who sends it says that Authorization is for something else.
+    private func presents(_ token: BearerToken) -> Bool? {
+        let own = withRequestHead { request.purgeTokens(in: $0) }
+        if let value = own.first {
+            return own.count == 1
+                && withRequestHead { token.isEqual(to: $0.extracting(value.indices)) }
+        }
+        // Where it has proved who is asking, it is no token.
+        guard !caller.consumedAuthorization, request.fields.contains(.authorization) else {
+            return nil
+        }
+        // RFC 9110 §11.6.2: one field.
+        guard let line = request.fields.only(.authorization) else { return false }
+        return withRequestHead { token.isIn($0.extracting(line.value.indices)) }
     }
 
     // MARK: What

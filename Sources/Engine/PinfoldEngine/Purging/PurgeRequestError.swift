@@ -81,7 +81,8 @@ package enum PurgeReason: UInt8, Sendable, CaseIterable {
             ReasonEntry(
                 "purge-token-missing", .purging, 401, .requestDenied,
                 "purging requires the token in cache.purge.tokenFile",
-                remedy: "Send it as `Authorization: Bearer TOKEN`.")
+                remedy: "Send it as `Authorization: Bearer TOKEN`, or as `X-Purge-Token: TOKEN` "
+                    + "where Authorization says who is asking.")
         case .tokenWrong:
             ReasonEntry(
                 "purge-token-wrong", .purging, 401, .requestDenied,

@@ -99,6 +99,8 @@ package final class Origin {
     private(set) var passesUnchanged = true
     /// The rules that its requests may match; `nil` if all of them are served.
     private(set) var rules: HostRules?
+    /// Whether X-Purge-Token in its requests is for the gateway.
+    private(set) var takesPurgeTokens = false
     /// Whether its requests may ask for a protocol other than HTTP (``SwitchMode``).
     private(set) var allowsUpgrade = true
     /// Why it must not be contacted, as far as its name, or its address for a literal, determines
@@ -378,6 +380,7 @@ package final class Origin {
         passesUnchanged = !(transformation?.changesMessages ?? false)
         formBytes = (entry?.response ?? ResponseRules()).maximumBytes
         rules = policy.rules(host: key.host, port: key.requestedPort)
+        takesPurgeTokens = policy.configuration.cache.purge?.token != nil
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.
         guard case .direct = key.proxyUse else { return }

@@ -7,8 +7,10 @@ import json
 import subprocess
 
 import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.gateway import BINARY, Gateway, free_port, run_pinfold
 from support.origin import Request, reply
+from support.secure import forward, reverse as secure_reverse, secure_wire, tls_of
 from support.wire import request
 
 FRESH = "Cache-Control: max-age=600"
@@ -322,6 +324,79 @@ def test_a_reverse_listener_is_warmed_by_its_paths(gateway, there):
     cache(running, "warm", "http://www.example.com/a", "--reverse", address)
     asked = request("/a", host="www.example.com")
     assert "hit" in running.ask(asked, "web").cache_status
+
+
+@pytest.fixture(scope="module")
+def leaf(pki):
+    return pki.intermediate.issue("proxy.test", "localhost", "127.0.0.1")
+
+
+def test_a_listener_with_tls_is_warmed_once_it_is_known_to_be_the_gateway(
+        gateway, there, leaf, pki):
+    running = gateway({"listeners": [forward(tls_of(leaf))]})
+    address = "127.0.0.1:%d" % running.proxy[1]
+    root = ["--cacert", str(pki.root.pem_file)]
+    config = ["--config", str(running.config_file)]
+    ways = [
+        root, config, [*root, "--proxy", f"https://{address}"],
+        [*root, "--proxy", f"https://localhost:{running.proxy[1]}"]]
+    for number, options in enumerate(ways):
+        urls = [there.url(f"/{number}/{page}") for page in range(6)]
+        assert cache(running, "warm", *urls, *options).startswith("6 stored"), options
+        assert cache(running, "warm", *urls, *options).startswith("0 stored, 6 were stored before")
+    asked = len(there.requests)
+    other = ["--cacert", str(pki.rogue_root.pem_file)]
+    refused = [[], other, ["--proxy", f"https://{address}"], [*config, "--proxy", f"https://{address}"],
+               [*other, "--proxy", f"https://{address}"]]
+    for options in refused:
+        done = run_pinfold("cache", "warm", there.url("/x"), "--admin", "%s:%d" % running.admin,
+                           *options)
+        assert done.returncode == 2 and "no secure connection" in done.stderr, (options, done)
+        assert "expected --cacert" in done.stderr
+    # In clear text it is no listener.
+    assert "failed" in cache(running, "warm", there.url("/x"), "--proxy", address, status=1)
+    assert len(there.requests) == asked
+
+
+def test_a_sitemap_is_fetched_over_tls_as_well(gateway, there, leaf, pki):
+    running = gateway({"listeners": [forward(tls_of(leaf))]})
+    SITEMAPS["/sitemap-4.xml"] = (
+        f"<urlset><url><loc>{there.url('/large' * 300)}</loc></url></urlset>").encode()
+    text = cache(running, "warm", "--sitemap", there.url("/sitemap-4.xml"), "--cacert",
+                 str(pki.root.pem_file))
+    assert text.startswith("1 stored, 0 were stored before, 0 not stored, 0 failed")
+
+
+def test_what_clients_with_tls_get_is_requested_with_tls(gateway, there, leaf, pki):
+    running = gateway({"listeners": [secure_reverse(tls_of(leaf), there.url("").rstrip("/"))]})
+    listener = "https://127.0.0.1:%d" % running.listeners["route"][1]
+    cache(running, "warm", "https://www.example.com/a", "--reverse", listener, "--cacert",
+          str(pki.root.pem_file))
+    with secure_wire(running, pki.root, "route") as wire:
+        assert "hit" in wire.ask(request("/a", host="www.example.com")).cache_status
+
+
+def test_a_listener_that_wants_a_certificate_gets_it(gateway, there, leaf, pki):
+    running = gateway({"listeners": [
+        forward(tls_of(leaf, clientRoots=[str(pki.root.pem_file)]))]})
+    client = pki.root.issue("operator", usage=ExtendedKeyUsageOID.CLIENT_AUTH)
+    root = ["--cacert", str(pki.root.pem_file)]
+    text = cache(running, "warm", there.url("/a"), *root, "--cert", str(client.chain_file()),
+                 "--key", str(client.key_file))
+    assert text.startswith("1 stored")
+    done = run_pinfold("cache", "warm", there.url("/b"), *root, "--admin",
+                       "%s:%d" % running.admin)
+    assert done.returncode != 0 and (
+        "no secure connection" in done.stdout + done.stderr), (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("listener", [
+    "localhost", "unix:/run/x", "ftp://localhost:1", "https://localhost:x", "https://localhost:0",
+    "https://"])
+def test_what_names_no_listener_is_refused(listener):
+    for option in ("--proxy", "--reverse"):
+        done = run_pinfold("cache", "warm", "http://127.0.0.1/", option, listener)
+        assert done.returncode == 2 and "expected ADDRESS:PORT" in done.stderr, done
 
 
 def test_what_cannot_be_requested_is_reported(running, there):

@@ -91,3 +91,26 @@ struct RunningGatewayTests {
             ])
     }
 }
+
+@Suite("A listener or an administrative address, as options name it")
+struct GatewayTargetTests {
+    @Test(arguments: [
+        ("127.0.0.1:8080", "127.0.0.1", 8080, false), ("localhost:80", "localhost", 80, false),
+        ("[::1]:81", "::1", 81, false), ("http://a.test", "a.test", 80, false),
+        ("https://a.test", "a.test", 443, true), ("https://a.test:8443/", "a.test", 8443, true),
+        ("https://[::1]", "::1", 443, true), ("https://[::1]:82", "::1", 82, true),
+    ])
+    func `has a host, a port and perhaps TLS`(
+        text: String, host: String, port: UInt16, isSecure: Bool
+    ) throws {
+        let target = try #require(RunningGateway.Target(text))
+        #expect(target.host == host)
+        #expect(target.port == port)
+        #expect(target.isSecure == isSecure)
+    }
+
+    @Test(arguments: ["https://a.test:x", "https://a.test:0", "https://a.test:", "unix:/x"])
+    func `has no port if what is written is none`(text: String) throws {
+        #expect(try #require(RunningGateway.Target(text)).port == nil)
+    }
+}

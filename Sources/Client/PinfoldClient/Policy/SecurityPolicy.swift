@@ -51,7 +51,7 @@ public struct SecurityPolicy: Sendable, Hashable {
     var isPlain: Bool { mode == .none && !allowsInvalidCertificates && validatesDomainName }
 
     /// The policy in the engine's form, or `nil` if it requires no more than a valid chain.
-    var pinset: Pinset? {
+    package var pinset: Pinset? {
         guard !isPlain else { return nil }
         let mode: PinningMode =
             switch self.mode {

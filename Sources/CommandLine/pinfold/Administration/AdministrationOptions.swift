@@ -2,6 +2,8 @@ import ArgumentParser
 import Gateway
 import HTTPCore
 import PinfoldClient
+import PinfoldTLS
+import Trust
 
 /// The options by which commands find a running gateway's administrative address and may use it.
 struct AdministrationOptions: ParsableArguments {
@@ -143,5 +145,41 @@ struct AdministrationOptions: ParsableArguments {
         return try ClientCertificate(
             certificates: CommandFiles.read(cert), key: CommandFiles.read(key ?? cert),
             hosts: [host])
+    }
+}
+
+// A listener with TLS, for commands that are its clients.
+extension AdministrationOptions {
+    /// Verifies a listener as these options verify the administrative address.
+    /// - Parameter isNamed: whether the user has named the listener. Another one has a certificate
+    ///   that the configuration names, if that is known.
+    func listenerContext(isNamed: Bool) throws -> TLSClientContext {
+        var presented: [String] = []
+        if let config, !isNamed {
+            presented =
+                (try? ConfigurationLoader(environment: .ofProcess())
+                    .listenerCertificates(file: config)) ?? []
+        }
+        let policy = try policy(presented: presented)
+        var settings = TLSClientSettings()
+        settings.policy = PinningPolicy(pinsets: policy.pinset.map { [$0] } ?? [])
+        var roots: [RootSource] = policy.trustsSystem ? [.system] : []
+        roots += policy.anchors.map { .file(name: "--cacert", contents: $0) }
+        do {
+            return try TLSClientContext(
+                settings, roots: TrustRoots(roots), clientIdentity: try clientIdentity())
+        } catch {
+            throw CommandError("\(error)")
+        }
+    }
+
+    private func clientIdentity() throws -> TLSClientIdentity? {
+        guard let cert else { return nil }
+        let (chain, secret) = (try CommandFiles.read(cert), try CommandFiles.read(key ?? cert))
+        do throws(TLSIdentityError) {
+            return try TLSClientIdentity(chainPEM: chain, keyPEM: secret)
+        } catch {
+            throw CommandError("--cert \(cert): \(error)")
+        }
     }
 }

@@ -49,6 +49,22 @@ final class RunningGateway: Sendable {
             }
             return String(authority.prefix { $0 != ":" })
         }
+
+        /// Whether it is asked over TLS.
+        var isSecure: Bool {
+            if case .url(let url) = self { url.hasPrefix("https:") } else { false }
+        }
+
+        /// The port, by default that of the scheme; `nil` for a Unix socket, and if what is written
+        /// is none.
+        var port: UInt16? {
+            guard case .url(let url) = self else { return nil }
+            let authority = url.drop { $0 != "/" }.dropFirst(2)
+            let rest = authority.first == "[" ? authority.drop { $0 != "]" }.dropFirst() : authority
+            guard let colon = rest.lastIndex(of: ":") else { return isSecure ? 443 : 80 }
+            let port = UInt16(rest[rest.index(after: colon)...])
+            return port == 0 ? nil : port
+        }
     }
 
     /// An answer of the gateway.

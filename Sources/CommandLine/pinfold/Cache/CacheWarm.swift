@@ -14,7 +14,9 @@ struct CacheWarm: ParsableCommand {
             Takes URLs from its arguments, from lists (one on each line; `-` is standard input) \
             and from sitemaps, and requests each with GET at a forward listener, which also takes \
             https URLs: what is stored is what intercepted clients get. With --reverse, their \
-            paths are requested at a reverse listener. What the response to a URL says in \
+            paths are requested at a reverse listener. A listener with TLS must prove that it is \
+            the gateway, as the administrative address must (--cacert, --config); --cert is for \
+            it, too. What the response to a URL says in \
             Cache-Status decides how it is counted. Exits with 0 if every URL has a response \
             below 400, with 1 if one has not, and with 2 if nothing can be requested.
             """)
@@ -39,15 +41,17 @@ struct CacheWarm: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            The forward listener, without TLS. By default the first one that the gateway names at \
-            its administrative address.
-            """, valueName: "address:port"))
+            The forward listener: ADDRESS:PORT, http://HOST[:PORT] or, with TLS, \
+            https://HOST[:PORT]. By default the first one that the gateway names at its \
+            administrative address; one without TLS if there is any.
+            """, valueName: "listener"))
     var proxy: String?
 
     @Option(
         help: ArgumentHelp(
-            "The reverse listener, without TLS, at which the paths of the URLs are requested.",
-            valueName: "address:port"))
+            "The reverse listener at which the paths of the URLs are requested, likewise. What is "
+                + "stored for clients with TLS is requested with TLS.",
+            valueName: "listener"))
     var reverse: String?
 
     @Option(
@@ -123,50 +127,6 @@ struct CacheWarm: ParsableCommand {
         if result.failed > 0 { throw ExitCode(1) }
     }
 
-    // MARK: The listener
-
-    private func findTarget() throws -> WarmTarget {
-        var fields = headers
-        if let userFile {
-            let text = String(decoding: try CommandFiles.read(userFile), as: UTF8.self)
-            let line = text.prefix { !$0.isNewline }
-            guard line.contains(":") else {
-                throw CommandError("\(userFile) has no user; expected user:password")
-            }
-            let name = reverse == nil ? "Proxy-Authorization" : "Authorization"
-            fields.append("\(name): Basic \(Base64.encode(Array(line.utf8)))")
-        }
-        if let reverse {
-            return WarmTarget(
-                endpoint: try Self.endpoint(reverse, "--reverse"), isForward: false, fields: fields)
-        }
-        if let proxy {
-            return WarmTarget(
-                endpoint: try Self.endpoint(proxy, "--proxy"), isForward: true, fields: fields)
-        }
-        let status = try options.gatewayOrExit().value(.get, "/api/v1/status")
-        for listener in status.list("listeners")
-        where listener["kind"]?.text == "forward" && listener["tls"] == .boolean(false) {
-            if let address = listener["address"]?.text, var endpoint = Endpoint(address) {
-                if endpoint.address.unmapped.scope == .unspecified {
-                    endpoint.address =
-                        endpoint.address.family == .v4 ? .loopbackV4 : .loopbackV6
-                }
-                return WarmTarget(endpoint: endpoint, isForward: true, fields: fields)
-            }
-        }
-        throw CommandError(
-            "the gateway has no forward listener without TLS; expected --proxy or --reverse")
-    }
-
-    private static func endpoint(_ text: String, _ option: String) throws -> Endpoint {
-        let text = text.hasPrefix("localhost:") ? "127.0.0.1" + text.dropFirst(9) : text
-        guard let endpoint = Endpoint(text), endpoint.port > 0 else {
-            throw CommandError("\(option) \(text): expected ADDRESS:PORT")
-        }
-        return endpoint
-    }
-
     // MARK: The URLs
 
     private func collect(for target: WarmTarget) throws -> [WarmRequest] {
@@ -202,43 +162,6 @@ extension Substring {
         while let last = rest.last, last.isWhitespace { rest.removeLast() }
         return String(rest)
     }
-}
-
-/// Where URLs are requested, and with which fields.
-struct WarmTarget: Sendable {
-    var endpoint: Endpoint
-    /// Whether the whole URL is the request's target.
-    var isForward: Bool
-    var fields: [String]
-
-    /// The request for a URL.
-    func request(_ url: String) throws -> WarmRequest {
-        for scheme in ["http://", "https://"] where url.lowercasedASCII.hasPrefix(scheme) {
-            let rest = url.dropFirst(scheme.count).prefix { $0 != "#" }
-            let authority = rest.prefix { !"/?".contains($0) }
-            let path = rest.dropFirst(authority.count)
-            guard !authority.isEmpty, !authority.contains("@"),
-                rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
-            else { break }
-            let origin = path.hasPrefix("/") ? String(path) : "/" + path
-            let target = isForward ? scheme + authority + origin : origin
-            var head = "GET \(target) HTTP/1.1\r\nHost: \(authority)\r\n"
-            for field in fields { head += field + "\r\n" }
-            let names = fields.map { $0.prefix { $0 != ":" }.lowercasedASCII }
-            if !names.contains("user-agent") {
-                head += "User-Agent: pinfold/\(pinfoldVersion)\r\n"
-            }
-            if !names.contains("accept") { head += "Accept: */*\r\n" }
-            return WarmRequest(url: url, head: Array((head + "\r\n").utf8))
-        }
-        throw CommandError("\(url): expected a URL that begins with http:// or https://")
-    }
-}
-
-/// A request that is to be sent.
-struct WarmRequest: Sendable {
-    var url: String
-    var head: [UInt8]
 }
 
 /// Reads sitemaps, and those that they refer to.
@@ -301,7 +224,7 @@ struct SitemapReader {
     }
 
     private func fetch(_ url: String) throws -> [UInt8] {
-        var connection = WarmConnection(to: target.endpoint, timeout: timeout)
+        var connection = WarmConnection(to: target, timeout: timeout)
         var content: [UInt8] = []
         let response: WarmResponse
         do throws(WarmError) {

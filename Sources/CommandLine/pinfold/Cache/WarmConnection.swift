@@ -2,10 +2,12 @@ import CLinux
 import Clocks
 import EventLoop
 import HTTPCore
+import PinfoldTLS
 
 /// Why a request through the gateway has no response.
 enum WarmError: Error, Equatable, CustomStringConvertible {
     case notConnected(Errno)
+    case notSecure(TLSError)
     case broken(Errno)
     case closed
     case timedOut
@@ -15,6 +17,7 @@ enum WarmError: Error, Equatable, CustomStringConvertible {
     var kind: String {
         switch self {
         case .notConnected: "cannot connect"
+        case .notSecure: "no secure connection"
         case .broken, .closed: "connection lost"
         case .timedOut: "timed out"
         case .malformed: "invalid response"
@@ -24,6 +27,8 @@ enum WarmError: Error, Equatable, CustomStringConvertible {
     var description: String {
         switch self {
         case .notConnected(let error): "cannot connect to the gateway: \(error)"
+        case .notSecure(let error):
+            "no secure connection to the gateway: \(error.text(of: "gateway"))"
         case .broken(let error): "the connection to the gateway broke: \(error)"
         case .closed: "the gateway closed the connection"
         case .timedOut: "no response in time"
@@ -47,18 +52,23 @@ struct WarmResponse: Equatable {
 /// wait. The client library asks for https URLs by CONNECT, which the cache does not see; a forward
 /// listener takes them as they are.
 struct WarmConnection: ~Copyable {
-    private let endpoint: Endpoint
+    private let target: WarmTarget
     private let timeout: Int64
     private var descriptor: Int32 = -1
+    /// TLS over the socket; `nil` without TLS.
+    private var tls: TLSClientConnection?
     private var received: [UInt8] = []
 
     /// - Parameter timeout: for each request, in milliseconds.
-    init(to endpoint: Endpoint, timeout: Int64) {
-        self.endpoint = endpoint
+    init(to target: WarmTarget, timeout: Int64) {
+        self.target = target
         self.timeout = timeout
     }
 
-    deinit { if descriptor >= 0 { Descriptors.close(descriptor) } }
+    deinit {
+        if let tls { _ = tls.shutdown() }
+        if descriptor >= 0 { Descriptors.close(descriptor) }
+    }
 
     /// Sends a request's head and reads the response to its end.
     mutating func get(
@@ -80,7 +90,14 @@ struct WarmConnection: ~Copyable {
         }
     }
 
+    /// Connects, without a request.
+    mutating func open() throws(WarmError) {
+        try connect(until: Clock.monotonicMilliseconds() + timeout)
+    }
+
     private mutating func close() {
+        if let tls { _ = tls.shutdown() }
+        tls = nil
         if descriptor >= 0 { Descriptors.close(descriptor) }
         descriptor = -1
         received = []
@@ -174,22 +191,37 @@ struct WarmConnection: ~Copyable {
 
     private mutating func connect(until end: Int64) throws(WarmError) {
         do throws(Errno) {
-            descriptor = try Sockets.connect(to: endpoint)
+            descriptor = try Sockets.connect(to: target.endpoint)
         } catch {
             throw .notConnected(error)
         }
-        try waiting(until: end) { (socket) throws(SocketWaitError) in
-            try socket.wait(for: POLLOUT)
-        }
+        try wait(for: POLLOUT, until: end)
         if let error = Sockets.connectionError(descriptor) { throw .notConnected(error) }
+        guard let security = target.security else { return }
+        do throws(TLSError) {
+            tls = try TLSClientConnection(
+                context: security.context, fileDescriptor: descriptor, host: security.host,
+                port: target.endpoint.port, now: Clock.wallSeconds())
+        } catch {
+            throw .notSecure(error)
+        }
+        try shakeHands(until: end)
     }
 
     private func send(_ bytes: [UInt8], until end: Int64) throws(WarmError) {
+        if let tls { return try send(bytes, by: tls, until: end) }
         try waiting(until: end) { (socket) throws(SocketWaitError) in try socket.send(bytes) }
     }
 
     private func receive(until end: Int64) throws(WarmError) -> [UInt8] {
-        try waiting(until: end) { (socket) throws(SocketWaitError) in try socket.receive() }
+        if let tls { return try receive(by: tls, until: end) }
+        return try waiting(until: end) { (socket) throws(SocketWaitError) in
+            try socket.receive()
+        }
+    }
+
+    private func wait(for event: Int32, until end: Int64) throws(WarmError) {
+        try waiting(until: end) { (socket) throws(SocketWaitError) in try socket.wait(for: event) }
     }
 
     private func waiting<Result>(
@@ -201,6 +233,71 @@ struct WarmConnection: ~Copyable {
             switch error {
             case .timedOut: throw .timedOut
             case .failed(let error): throw .broken(error)
+            }
+        }
+    }
+
+    // MARK: TLS
+
+    private func shakeHands(until end: Int64) throws(WarmError) {
+        guard let tls else { return }
+        while true {
+            switch tls.handshake() {
+            case .complete: return
+            case .wantRead: try wait(for: POLLIN, until: end)
+            case .wantWrite: try wait(for: POLLOUT, until: end)
+            case .turnIsOver: break
+            // What there is to present is in the context.
+            case .wantIdentity: tls.answer(nil)
+            case .failed(let error): throw .notSecure(error)
+            }
+        }
+    }
+
+    private func send(
+        _ bytes: [UInt8], by tls: TLSClientConnection, until end: Int64
+    ) throws(WarmError) {
+        var sent = 0
+        while sent < bytes.count {
+            let result = bytes.withUnsafeBytes {
+                tls.write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
+            }
+            switch result {
+            case .bytes(let count):
+                sent += count
+                if sent < bytes.count { try wait(for: POLLOUT, until: end) }
+            case .wantRead: try wait(for: POLLIN, until: end)
+            case .wantWrite: try wait(for: POLLOUT, until: end)
+            // Why is known when what the gateway has sent has been read.
+            case .failed:
+                while try !receive(by: tls, until: end).isEmpty {}
+                throw .closed
+            }
+        }
+    }
+
+    /// What there is; nothing at the end.
+    private func receive(
+        by tls: TLSClientConnection, until end: Int64
+    ) throws(WarmError) -> [UInt8] {
+        while true {
+            var result = TLSReadResult.turnIsOver
+            let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { memory, count in
+                result = tls.read(into: UnsafeMutableRawBufferPointer(memory))
+                if case .bytes(let taken, _) = result { count = taken }
+            }
+            switch result {
+            case .bytes where !bytes.isEmpty: return bytes
+            case .bytes, .turnIsOver: break
+            case .wantRead: try wait(for: POLLIN, until: end)
+            case .wantWrite: try wait(for: POLLOUT, until: end)
+            case .endOfStream: return []
+            case .truncated: throw .closed
+            case .failed:
+                guard case .transport(let code)? = tls.failure else {
+                    throw tls.failure.map { .notSecure($0) } ?? .closed
+                }
+                throw .broken(Errno(code: code))
             }
         }
     }

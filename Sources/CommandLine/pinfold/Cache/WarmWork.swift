@@ -107,7 +107,7 @@ final class WarmWork: Sendable {
     }
 
     private func work() {
-        var connection = WarmConnection(to: target.endpoint, timeout: timeout)
+        var connection = WarmConnection(to: target, timeout: timeout)
         while let request = next() {
             do throws(WarmError) {
                 let response = try connection.get(request.head)

@@ -34,12 +34,27 @@ extension ConfigurationLoader {
             location.address = named.address
         }
         location.tokenFile = admin.key("tokenFile")?.filePath()
-        if let tls = admin.key("tls"), let certificate = tls.key("certificate") {
+        if let certificates = Self.certificates(of: admin) {
             location.isSecure = true
-            location.certificates = (certificate.elements ?? [certificate])
-                .compactMap { $0.filePath() }
+            location.certificates = certificates
         }
         try requireNoErrors(root.validation)
         return location
+    }
+
+    /// The absolute paths of the certificates that the listeners of a file present. What
+    /// `adminLocation` does not do, this does not do either.
+    package func listenerCertificates(file: String) throws(ConfigurationErrors) -> [String] {
+        let root = try unchecked(file, section: .listeners)
+        let listeners = root.key(SectionName.listeners.rawValue)?.elements ?? []
+        let paths = listeners.flatMap { Self.certificates(of: $0) ?? [] }
+        try requireNoErrors(root.validation)
+        return paths
+    }
+
+    /// The paths in `tls.certificate`; `nil` without that.
+    private static func certificates(of field: Field) -> [String]? {
+        guard let certificate = field.key("tls")?.key("certificate") else { return nil }
+        return (certificate.elements ?? [certificate]).compactMap { $0.filePath() }
     }
 }

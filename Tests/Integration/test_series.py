@@ -69,6 +69,19 @@ def test_exchanges_are_counted_by_listener_and_host_entry(gateway, origin):
                  cache="uncacheable") == 10
 
 
+def test_responses_are_counted_by_their_exact_status(gateway, origin):
+    there = origin(lambda seen: reply(b"x", f"{seen.target[1:]} Some", "Cache-Control: no-store"))
+    running = gateway({"hosts": [{"match": [HOST]}]})
+    for status in (200, 418, 503, 555, 599, 200):
+        assert running.get(f"http://{HOST}:{there.port}/{status}").status == status
+    assert running.get("/").status == 400
+    running.wait_access(7)
+    found = {(dict(key)["host"], dict(key)["code"]): value
+             for key, value in samples(running, "pinfold_http_responses_total").items()}
+    assert found == {(HOST, "200"): 2, (HOST, "418"): 1, (HOST, "503"): 1, (HOST, "555"): 1,
+                     (HOST, "599"): 1, ("none", "400"): 1}
+
+
 def test_a_tunnel_counts_for_its_host_and_not_as_a_slow_request(gateway, scripted_origin):
     there = scripted_origin(lambda connection: connection.read_to_end())
     running = gateway({"hosts": [{"match": [HOST]}]})

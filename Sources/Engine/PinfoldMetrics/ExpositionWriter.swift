@@ -99,6 +99,13 @@ public struct ExpositionWriter: Sendable {
         append("\"")
     }
 
+    /// Adds a label whose value is a number to the sample.
+    mutating func label(_ name: StaticString, number: UInt64) {
+        openLabel(name)
+        append(decimal: number)
+        append("\"")
+    }
+
     /// Ends the sample with its value.
     mutating func end(_ value: UInt64) {
         closeLabels()

@@ -121,7 +121,7 @@ extension WorkerMetrics {
 }
 
 /// A host entry with metrics: its label, and its cells in the workers that have any.
-private struct HostSeries {
+struct HostSeries {
     var labels: LabelText
     var blocks: [CounterCells]
 
@@ -136,7 +136,7 @@ private struct HostSeries {
 
 extension MetricsSnapshot {
     /// The host entries in force, from the start; `other` only once something is counted with it.
-    fileprivate func hostSeries() -> [HostSeries] {
+    func hostSeries() -> [HostSeries] {
         hosts.inForceAndOther.compactMap { host in
             let blocks = workers.compactMap { $0.reading(host.index, of: $0.hosts) }
             guard host.index != .other || !blocks.isEmpty else { return nil }
@@ -169,7 +169,7 @@ extension ExpositionWriter {
             "pinfold_host_failures", .counter,
             help: "Exchanges with hosts of an entry that were refused, failed or cut off.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.failures)) }
-        writeCertificates(hosts, snapshot.service.wallSeconds)
+        writeCertificates(hosts, snapshot.service.certificates)
         family(
             "pinfold_interception_rejections", .counter,
             help: "TLS alerts of clients that refused the certificate issued for a host, by entry.")
@@ -178,30 +178,5 @@ extension ExpositionWriter {
             "pinfold_interception_given_up", .counter,
             help: "Intercepted tunnels that clients gave up without a request, by entry.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.givenUp)) }
-    }
-
-    private mutating func writeCertificates(_ hosts: [HostSeries], _ now: Int64) {
-        family(
-            "pinfold_host_certificate_expiry_seconds", .gauge,
-            help: "Time until the first of the certificates that servers presented expires.",
-            unit: "seconds")
-        writeEnds(hosts, HostLayout.certificates, now)
-        family(
-            "pinfold_host_chain_expiry_seconds", .gauge,
-            help: "Time until the first of the chains that verified servers expires.",
-            unit: "seconds")
-        writeEnds(hosts, HostLayout.chains, now)
-    }
-
-    private mutating func writeEnds(_ hosts: [HostSeries], _ cell: Int, _ now: Int64) {
-        for host in hosts {
-            let ends = host.blocks.compactMap { EarliestEnd.read($0, at: cell) }
-            guard let latest = ends.map({ $0.begin }).max() else { continue }
-            // A worker that has not seen a server for a long time may still have a certificate that
-            // has since been renewed.
-            let lately = ends.filter { latest - $0.begin < 2 * EarliestEnd.period }
-            guard let end = lately.map({ $0.end }).min() else { continue }
-            sample(host.labels, signed: end - now)
-        }
     }
 }

@@ -171,14 +171,13 @@ struct ServiceFamiliesTests {
         #expect(values { $0.addReachability([]) }.isEmpty)
     }
 
-    @Test func `the configuration has its files, certificates and readiness`() {
+    @Test func `the configuration has its files and readiness`() {
         var reload = PublishedState.Reload()
         reload.files = [
             ("/a \"b\"", .outdated), ("/c", .unusable(["why"])), ("/d", .current),
         ]
         reload.fileRefusals = 5
         reload.loadedMilliseconds = 1_700_000_000_123
-        reload.ownCertificates = [OwnCertificate(use: .authority, file: "/ca", notAfter: 400)]
         let found = values { $0.addConfiguration(reload, generation: 6, isReady: false) }
         let files = [
             ("/a \\\"b\\\"", "outdated"), ("/c", "unusable"), ("/d", "current"),
@@ -192,8 +191,6 @@ struct ServiceFamiliesTests {
         #expect(found["pinfold_config_generation{}"] == 6)
         #expect(found["pinfold_config_last_reload_successful{}"] == 1)
         #expect(found["pinfold_config_file_refusals{}"] == 5)
-        let expiry = "pinfold_own_certificate_expiry_seconds{use=\"authority\",file=\"/ca\"}"
-        #expect(found[expiry] == -600)
         #expect(found["pinfold_config_loaded_timestamp_seconds{}"] == 1_700_000_000.123)
         #expect(found["pinfold_ready{}"] == 0)
         for (succeeded, areUsable) in [(false, true), (true, false), (false, false)] {

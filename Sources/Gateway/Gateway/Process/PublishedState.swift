@@ -137,6 +137,9 @@ final class PublishedState: Sendable {
             pinset.count(shared?.labels.pinMatches(pinset: pinset.label) ?? [:])
             return pinset
         }
+        service.certificates = reload.ownCertificates.map {
+            CertificateMetrics(use: $0.use.rawValue, file: $0.file, notAfter: $0.notAfter)
+        }
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
         service.addPurges(

@@ -289,14 +289,6 @@ extension ServiceMetrics {
             .counter, "pinfold_config_file_refusals",
             "Times that a watched file had changed but could not be used.", reload.fileRefusals)
         add(
-            .gauge, "pinfold_own_certificate_expiry_seconds", unit: "seconds",
-            "Time left for a certificate that the gateway itself presents or issues with.",
-            reload.ownCertificates.map { certificate in
-                var labels = LabelText("use", certificate.use.rawValue)
-                labels.append("file", certificate.file)
-                return Sample(labels, signed: certificate.notAfter - wallSeconds)
-            })
-        add(
             .gauge, "pinfold_config_loaded_timestamp_seconds", unit: "seconds",
             "When the configuration in force was loaded, in seconds since 1970.",
             [Sample(millionths: reload.loadedMilliseconds &* 1000)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import signal
+import time
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -214,6 +215,25 @@ def test_a_tunnel_that_outlives_its_entry_is_logged_with_the_entrys_name(gateway
     assert line["host"] == "named"
     hosts = {dict(key)["host"] for key in samples(running, "pinfold_host_connections")}
     assert hosts == {"none", "default", "c.test", "b.test"}
+
+
+def test_each_worker_shows_how_busy_it_is(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: no-store"))
+    running = gateway({"workers": 2})
+    began = time.monotonic()
+    before = samples(running, "pinfold_worker_busy_seconds_total")
+    for _ in range(20):
+        assert running.get(there.url("/")).status == 200
+    after = samples(running, "pinfold_worker_busy_seconds_total")
+    elapsed = time.monotonic() - began
+    assert {dict(key)["worker"] for key in after} == {"0", "1"}
+    assert all(after[key] >= before[key] for key in after)
+    # Neither more than there was, nor nothing at all.
+    busy = sum(after.values()) - sum(before.values())
+    assert 0 < busy <= 2 * elapsed
+    longest = samples(running, "pinfold_worker_longest_turn_seconds")
+    assert longest.keys() == after.keys()
+    assert max(longest.values()) > 0
 
 
 def test_the_metrics_page_is_compressed_where_asked(gateway):

@@ -1,4 +1,5 @@
 import Activity
+import EventLoop
 import PinReporting
 import Testing
 
@@ -159,6 +160,15 @@ struct ServiceFamiliesTests {
             ])
     }
 
+    @Test func `each worker shows how busy it is`() {
+        let found = values { $0.addWorkers([TurnTimes(), TurnTimes()]) }
+        for worker in 0..<2 {
+            #expect(found["pinfold_worker_busy_seconds{worker=\"\(worker)\"}"] == 0)
+            #expect(found["pinfold_worker_longest_turn_seconds{worker=\"\(worker)\"}"] == 0)
+        }
+        #expect(found.count == 4)
+    }
+
     @Test func `host entries count the servers in each state`() {
         let entry = EntryReachability(label: "api")
         _ = entry.server("a").note(.responseReceived, for: nil)
@@ -236,7 +246,7 @@ struct ServiceFamiliesTests {
         "pinfold_interception_certificates_issued",
         "pinfold_interception_certificate_requests", "pinfold_pin_reports",
         "pinfold_activity_transitions", "pinfold_host_reachability_transitions",
-        "pinfold_config_file_refusals", "process_cpu_seconds",
+        "pinfold_config_file_refusals", "process_cpu_seconds", "pinfold_worker_busy_seconds",
     ]
 
     /// Of every family that there can be.
@@ -247,6 +257,7 @@ struct ServiceFamiliesTests {
         service.addInterception(IssuerStatistics())
         service.addPinReports(ReportStatistics())
         service.addLimits(connections: 1, waiting: 1)
+        service.addWorkers([TurnTimes()])
         service.addActivity(ActivityTracker())
         service.addReachability([EntryReachability(label: "a")])
         service.addConfiguration(PublishedState.Reload(), generation: 1, isReady: true)

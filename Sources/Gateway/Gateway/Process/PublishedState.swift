@@ -153,6 +153,7 @@ final class PublishedState: Sendable {
         if let limits = reload.limits {
             service.addLimits(connections: limits.connections, waiting: limits.waiting)
         }
+        service.addWorkers(shared?.turnTimes ?? [])
         if let activity = shared?.activity { service.addActivity(activity.snapshot) }
         service.addReachability(reload.hosts)
         service.addServers(reload.serverSets, now: Clock.monotonicMilliseconds())

@@ -1,5 +1,6 @@
 import Activity
 import CacheStore
+import EventLoop
 import PinReporting
 import PinfoldEngine
 import PinfoldMetrics
@@ -226,6 +227,25 @@ extension ServiceMetrics {
         add(
             .gauge, "pinfold_origin_waiting_limit",
             "Limit on exchanges waiting for a connection to one server (limits.pending).", waiting)
+    }
+
+    /// How busy each worker is.
+    mutating func addWorkers(_ workers: [TurnTimes]) {
+        func samples(_ nanoseconds: (TurnTimes) -> Int64) -> [Sample] {
+            workers.enumerated().map { index, worker in
+                Sample(
+                    LabelText("worker", "\(index)"),
+                    millionths: UInt64(clamping: nanoseconds(worker) / 1000))
+            }
+        }
+        add(
+            .counter, "pinfold_worker_busy_seconds", unit: "seconds",
+            "Time in which a worker did something; the rest of the time it waited for events.",
+            samples { $0.busyNanoseconds() })
+        add(
+            .gauge, "pinfold_worker_longest_turn_seconds", unit: "seconds",
+            "Longest time lately for which a worker did not look for new events.",
+            samples { $0.longestNanoseconds() })
     }
 
     mutating func addActivity(_ indicator: ActivityTracker) {

@@ -297,6 +297,7 @@ package final class GatewayProcess {
         for _ in 0..<workerCount {
             metrics.append(WorkerMetrics(dimensions: dimensions))
         }
+        published.passwords.withLock { $0 = passwords }
         published.start(shared, metrics)
         for index in 0..<workerCount {
             let (sockets, mailbox, counters) = (perWorker[index], mailboxes[index], metrics[index])
@@ -344,7 +345,7 @@ package final class GatewayProcess {
             reload.ownCertificates = OwnCertificate.all(of: configuration)
             reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }
             reload.serverSets = policy.allServerSets
-            reload.limits = (configuration.limits.upstreamPerHost, configuration.limits.pending)
+            reload.limits = configuration.limits
         }
     }
 

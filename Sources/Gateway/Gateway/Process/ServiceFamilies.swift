@@ -37,6 +37,10 @@ extension ServiceMetrics {
             .gauge, "pinfold_cache_entries", "Stored responses, by tier.",
             tiers(store?.memoryEntries, disk?.diskEntries))
         add(
+            .gauge, "pinfold_cache_entries_limit",
+            "Limit on stored responses (cache.entries); the memory tier has none.",
+            tiers(Int?.none, disk?.diskEntriesLimit))
+        add(
             .counter, "pinfold_cache_evictions", "Stored responses removed to make room, by tier.",
             tiers(store?.memoryEvictions, disk?.diskEvictions.total))
         let state =
@@ -57,6 +61,9 @@ extension ServiceMetrics {
         add(
             .gauge, "pinfold_cache_store_queue_bytes", unit: "bytes",
             "Bytes waiting to be written to the disk tier.", disk.queueBytes)
+        add(
+            .gauge, "pinfold_cache_store_queue_limit_bytes", unit: "bytes",
+            "Limit on bytes waiting to be written to the disk tier.", disk.queueLimitBytes)
         add(
             .gauge, "pinfold_cache_store_queue_operations", "Operations waiting for the disk tier.",
             disk.queueDepth)
@@ -184,8 +191,14 @@ extension ServiceMetrics {
             .gauge, "pinfold_interception_certificates",
             "Cached certificates issued for intercepted tunnels.", issuer.kept)
         add(
+            .gauge, "pinfold_interception_certificates_limit",
+            "Limit on cached certificates (interception.maximumCertificates).", issuer.keptLimit)
+        add(
             .gauge, "pinfold_interception_certificates_waiting",
             "Names waiting for a certificate.", issuer.waiting)
+        add(
+            .gauge, "pinfold_interception_certificates_waiting_limit",
+            "Limit on names waiting for a certificate.", issuer.waitingLimit)
         add(
             .counter, "pinfold_interception_certificates_issued", "Certificates issued.",
             issuer.issued)
@@ -215,18 +228,15 @@ extension ServiceMetrics {
             .gauge, "pinfold_pin_reports_waiting",
             "Reports of pin failures that are waiting for delivery.", reporter?.waiting ?? 0)
         add(
+            .gauge, "pinfold_pin_reports_waiting_limit",
+            "Limit on reports that are waiting for delivery.", ReportStatistics.waitingLimit)
+        add(
             .gauge, "pinfold_pin_reports_waiting_bytes", unit: "bytes",
             "Bytes of the reports that are waiting for delivery.", reporter?.waitingBytes ?? 0)
-    }
-
-    /// The limits on one server's connections and waiting exchanges.
-    mutating func addLimits(connections: Int, waiting: Int) {
         add(
-            .gauge, "pinfold_origin_connections_limit",
-            "Limit on connections to one server (limits.upstreamPerHost).", connections)
-        add(
-            .gauge, "pinfold_origin_waiting_limit",
-            "Limit on exchanges waiting for a connection to one server (limits.pending).", waiting)
+            .gauge, "pinfold_pin_reports_waiting_limit_bytes", unit: "bytes",
+            "Limit on bytes of the reports that are waiting for delivery.",
+            ReportStatistics.waitingLimitBytes)
     }
 
     /// How busy each worker is.

@@ -20,14 +20,15 @@ public enum HostGauge: Int, Sendable, CaseIterable {
 /// The layout of a worker's cells of host entries.
 enum HostLayout {
     /// The cells of a host entry: its gauges, rejections by clients, failed exchanges, intercepted
-    /// tunnels that clients gave up, and the earliest expiry of its servers' certificates and of
-    /// the chains by which they were verified.
-    static var cells: Int { 12 }
+    /// tunnels that clients gave up, the earliest expiry of its servers' certificates and of the
+    /// chains by which they were verified, and its tunnels by result.
+    static var cells: Int { tunnels + TunnelResult.allCases.count }
     static var rejections: Int { 3 }
     static var failures: Int { 4 }
     static var givenUp: Int { 5 }
     static var certificates: Int { 6 }
     static var chains: Int { 9 }
+    static var tunnels: Int { 12 }
 }
 
 /// The earliest expiry recorded recently: in the current period and the one before it. In this way
@@ -107,6 +108,11 @@ extension WorkerMetrics {
         block(host, of: hosts).add(1, to: HostLayout.givenUp)
     }
 
+    /// Counts a tunnel to a host whose result is known.
+    public func countTunnel(_ result: TunnelResult, host: LabelIndex) {
+        block(host, of: hosts).add(1, to: HostLayout.tunnels + Int(result.rawValue))
+    }
+
     /// How often clients rejected certificates issued for hosts of an entry. From any thread.
     public func rejections(host: LabelIndex) -> UInt64 { value(host, HostLayout.rejections) }
 
@@ -170,6 +176,16 @@ extension ExpositionWriter {
             help: "Exchanges with hosts of an entry that were refused, failed or cut off.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.failures)) }
         writeCertificates(hosts, snapshot.service.certificates)
+        family(
+            "pinfold_host_tunnels", .counter,
+            help: "Tunnels that clients asked for, by host entry and how they were judged.")
+        for host in hosts {
+            for result in TunnelResult.allCases {
+                begin(host.labels)
+                label("result", result.label)
+                end(host.total(at: HostLayout.tunnels + Int(result.rawValue)))
+            }
+        }
         family(
             "pinfold_interception_rejections", .counter,
             help: "TLS alerts of clients that refused the certificate issued for a host, by entry.")

@@ -36,6 +36,23 @@ struct HostFiguresTests {
         #expect(parsed.value("pinfold_upstream_connections_open") == 7)
     }
 
+    @Test func `tunnels are counted by entry and result, all of them from the start`() throws {
+        let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
+        for (number, result) in TunnelResult.allCases.enumerated() {
+            for worker in workers {
+                for _ in 0..<number { worker.countTunnel(result, host: api) }
+            }
+        }
+        let parsed = try parsed(workers)
+        for (number, result) in TunnelResult.allCases.enumerated() {
+            let labels = ["host": "api", "result": "\(result.label)"]
+            #expect(parsed.value("pinfold_host_tunnels_total", labels) == Double(2 * number))
+            let none = ["host": "none", "result": "\(result.label)"]
+            #expect(parsed.value("pinfold_host_tunnels_total", none) == 0)
+        }
+        #expect(parsed.value("pinfold_interception_rejections_total", ["host": "api"]) == 0)
+    }
+
     @Test func `of an entry's certificates the one that ends first is shown`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
         workers[0].noteCertificate(host: api, notAfter: 4600, at: 10)

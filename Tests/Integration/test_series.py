@@ -6,12 +6,15 @@ import gzip
 import re
 import signal
 import time
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from support.gateway import BINARY
 from support.origin import reply
 from support.secure import NAME, forward, tls_of
-from support.wait import until
+from support.wait import SLOWDOWN, until
+from support.wire import request
 
 HOST = "named.series.test"
 
@@ -176,6 +179,31 @@ def test_every_host_entry_and_every_pinset_has_series_of_its_own(gateway, origin
     assert set(names) <= shown and "other" not in shown
     pinsets = {dict(key)["pinset"] for key in samples(running, "pinfold_pin_evaluations_total")}
     assert pinsets == {f"pins{number}" for number in range(150)}
+
+
+def test_the_metrics_of_a_thousand_entries_are_cheap_and_delay_nobody(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: no-store", "Connection: close"))
+    names = [f"h{number}.localhost" for number in range(1000)]
+    running = gateway({"workers": 1, "hosts": [{"match": [name]} for name in names]})
+    with running.wire() as wire:
+        for name in names:
+            assert wire.ask(request(f"http://{name}:{there.port}/")).status == 200
+    shown = {dict(key)["host"] for key in samples(running, "pinfold_http_responses_total")}
+    assert set(names) <= shown
+
+    def scrape() -> None:
+        response = running.admin_get("/metrics", Accept_Encoding="gzip")
+        assert response.get("content-encoding") == "gzip"
+
+    # Processor time of the whole gateway, which is what a scrape takes on an idle machine.
+    took = min(running.work(scrape, 20))
+    if "release" in str(BINARY):
+        assert took < 0.05 * SLOWDOWN
+    # It is done on a thread of its own, and not in the turn of a worker.
+    threads = {
+        (task / "comm").read_text().strip()
+        for task in Path(f"/proc/{running.pid}/task").iterdir()}
+    assert "metrics" in threads
 
 
 def test_a_removed_entrys_series_end_and_its_successors_begin_at_zero(gateway, origin):

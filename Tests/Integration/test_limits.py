@@ -70,6 +70,44 @@ def test_a_client_has_at_most_its_share_of_connections(gateway, origin, scripted
         until(served, "a connection that was closed makes room")
 
 
+def test_each_limit_is_shown_beside_what_is_used_of_it(gateway, scripted_origin):
+    release, arrived = threading.Event(), threading.Event()
+    slow = scripted_origin(waiting(release, arrived))
+    running = gateway({
+        **NO_CACHE, "workers": 2,
+        "limits": {"connections": 50, "upstreamPerHost": 2, "pending": 7,
+                   "perClient": {"connections": 20, "exchanges": 10}}})
+
+    def use() -> dict[str, tuple[float, float]]:
+        found = running.metrics()
+        return {
+            "client": (found["pinfold_busiest_client_connections"],
+                       found["pinfold_per_client_connections_limit"]),
+            "exchanges": (found["pinfold_busiest_client_exchanges"],
+                          found["pinfold_per_client_exchanges_limit"]),
+            "origin": (found["pinfold_busiest_origin_connections"],
+                       found["pinfold_origin_connections_limit"]),
+            "waiting": (found["pinfold_busiest_origin_waiting"],
+                        found["pinfold_origin_waiting_limit"]),
+            "upstream": (found["pinfold_upstream_connections_open"],
+                         found["pinfold_upstream_connections_limit"])}
+
+    assert use() == {"client": (0, 20), "exchanges": (0, 10), "origin": (0, 2), "waiting": (0, 7),
+                     "upstream": (0, 50)}
+    held = [wire_from(running, "127.0.0.2") for _ in range(3)]
+    other = wire_from(running, "127.0.0.3")
+    with closing(other, *held):
+        for wire in (*held, other):
+            wire.send(request(slow.url("/")))
+        until(lambda: use() == {
+            "client": (3, 20), "exchanges": (3, 10), "origin": (2, 2), "waiting": (2, 7),
+            "upstream": (2, 50)}, lambda: f"two of four wait: {use()}")
+        assert running.metric("pinfold_client_connections_open") >= 4
+        assert running.metric("pinfold_client_connections_limit") == 50
+        release.set()
+        assert [wire.read().status for wire in (*held, other)] == [200] * 4
+
+
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_at_its_limit_a_client_gives_up_its_longest_idle_connection(gateway, origin, workers):
     """On whichever worker it is; other clients' are left alone."""

@@ -110,7 +110,8 @@ def test_an_expired_pinset_refuses_even_the_right_server(gateway, origin, pki):
     assert "2026-01-01T00:00:00Z" in response.json()["message"] + str(response.json())
     assert there.application_bytes == b""
     assert evaluations(running, "expired") == 1
-    assert running.metric("pinfold_pinset_expiry_seconds", pinset="wanted") < 0
+    assert running.metric("pinfold_pinset_expiry_timestamp_seconds", pinset="wanted") == (
+        datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp())
     running.wait_log("warning.*pinsets.wanted.expires.*expired at 2026-01-01T00:00:00Z")
 
 
@@ -154,11 +155,12 @@ def test_metrics_show_which_pins_match_and_when_certificates_end(gateway, origin
         return running.metric("pinfold_pin_matches_total", pinset="wanted", pin=pin[:7 + 12])
 
     assert [matches(pin) for pin in (EMPTY_PIN, leaf.pin, pki.root.pin)] == [0, 1, 1]
-    left = running.metric("pinfold_pinset_expiry_seconds", pinset="wanted")
-    assert 99_000 < left <= 100_000
-    certificate = running.metric("pinfold_host_certificate_expiry_seconds", host=HOST)
-    chain = running.metric("pinfold_host_chain_expiry_seconds", host=HOST)
-    assert 0 < chain <= certificate
+    assert running.metric("pinfold_pinset_expiry_timestamp_seconds", pinset="wanted") == expires
+    certificate = running.metric(
+        "pinfold_certificate_not_after_timestamp_seconds", use="upstream", host=HOST)
+    chain = running.metric("pinfold_chain_not_after_timestamp_seconds", host=HOST)
+    assert certificate == leaf.certificate.not_valid_after_utc.timestamp()
+    assert time.time() < chain <= certificate
 
 
 def test_a_pin_keeps_its_count_wherever_it_stands_after_a_rotation(gateway, origin, pki):

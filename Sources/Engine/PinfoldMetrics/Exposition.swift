@@ -11,6 +11,7 @@ extension ExpositionWriter {
             "pinfold_http_requests", .counter,
             help: "Exchanges that ended, by method, status class and cache result.")
         for route in routes { writeRequests(route) }
+        writeStatusCodes(routes)
 
         for one in RouteHistogram.all {
             family(one.name, .histogram, help: one.help, unit: one.unit)
@@ -166,6 +167,8 @@ private struct RouteHistogram {
 struct RouteSeries {
     var labels: LabelText
     var blocks: [CounterCells]
+    /// Those of status codes that are rare.
+    var rareBlocks: [CounterCells]
 
     func total(at cell: Int) -> UInt64 {
         var total: UInt64 = 0
@@ -193,7 +196,9 @@ extension MetricsSnapshot {
                 guard !blocks.isEmpty else { continue }
                 var labels = listenerText
                 labels.append("host", host.label)
-                series.append(RouteSeries(labels: labels, blocks: blocks))
+                let rareBlocks = workers.compactMap { $0.rareCodes(route: index) }
+                series.append(
+                    RouteSeries(labels: labels, blocks: blocks, rareBlocks: rareBlocks))
             }
         }
         return series

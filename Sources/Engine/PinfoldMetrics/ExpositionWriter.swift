@@ -29,9 +29,10 @@ public struct ExpositionWriter: Sendable {
     private var prefix: [UInt8] = []
 
     /// An empty exposition.
-    public init(format: ExpositionFormat) {
+    /// - Parameter expected: about how many bytes it will have.
+    public init(format: ExpositionFormat, expected: Int = 32 * 1024) {
         self.format = format
-        bytes.reserveCapacity(32 * 1024)
+        bytes.reserveCapacity(expected)
     }
 
     /// Opens a family. `unit` is the name's ending (`seconds`, `bytes`), where it has one.
@@ -99,6 +100,13 @@ public struct ExpositionWriter: Sendable {
         append("\"")
     }
 
+    /// Adds a label whose value is a number to the sample.
+    mutating func label(_ name: StaticString, number: UInt64) {
+        openLabel(name)
+        append(decimal: number)
+        append("\"")
+    }
+
     /// Ends the sample with its value.
     mutating func end(_ value: UInt64) {
         closeLabels()
@@ -153,19 +161,41 @@ public struct ExpositionWriter: Sendable {
             prefix.append(UInt8(ascii: ","))
         }
         prefix += "le=\"".utf8
-        var cumulative: UInt64 = 0
-        for bucket in 0...scale.count {
-            cumulative &+= totals.count(bucket: bucket)
-            append(prefix)
-            append(scale.bounds[bucket])
-            append("\"} ")
-            append(decimal: cumulative)
-            append("\n")
-        }
+        let cumulative = appendBuckets(totals, scale)
         begin("_sum", labels)
         if scale.inMillionths { end(millionths: totals.sum) } else { end(totals.sum) }
         begin("_count", labels)
         end(cumulative)
+    }
+
+    /// Appends the lines of a histogram's buckets, which are most of an exposition: in one piece.
+    /// Returns the number of all values.
+    private mutating func appendBuckets(
+        _ totals: HistogramTotals, _ scale: HistogramScale
+    ) -> UInt64 {
+        let room = (prefix.count + scale.longestEnding + DecimalText.longest + 1) * (scale.count + 1)
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: room) { lines in
+            var cumulative: UInt64 = 0
+            var count = 0
+            func put(_ text: [UInt8]) {
+                text.withUnsafeBufferPointer { text in
+                    _ = UnsafeMutableBufferPointer(rebasing: lines[count...])
+                        .update(fromContentsOf: text)
+                }
+                count += text.count
+            }
+            for bucket in 0...scale.count {
+                cumulative &+= totals.count(bucket: bucket)
+                put(prefix)
+                put(scale.endings[bucket])
+                count += DecimalText.write(
+                    cumulative, to: UnsafeMutableBufferPointer(rebasing: lines[count...]))
+                lines[count] = UInt8(ascii: "\n")
+                count += 1
+            }
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: lines[..<count]))
+            return cumulative
+        }
     }
 
     /// Ends the exposition and returns its bytes.
@@ -215,48 +245,64 @@ public struct ExpositionWriter: Sendable {
 
 /// A histogram's bounds as values of the label `le`, created once for all series of a family.
 struct HistogramScale {
-    /// By bucket; the last one is `+Inf`.
-    let bounds: [[UInt8]]
+    /// What follows `le="` in the line of each bucket, up to the value; the last bound is `+Inf`.
+    let endings: [[UInt8]]
+    let longestEnding: Int
     /// The histogram's values, and its bounds, are in millionths of the unit.
     let inMillionths: Bool
 
     /// How many bounds there are but for the last.
-    var count: Int { bounds.count - 1 }
+    var count: Int { endings.count - 1 }
 
     /// A bound is a number with a decimal point, as OpenMetrics requires; the text format uses the
     /// same, so that a series has the same labels in both formats.
     init(_ buckets: HistogramBuckets, inMillionths: Bool) {
         self.inMillionths = inMillionths
-        bounds = (0...buckets.count).map { bucket in
-            guard let bound = buckets.bound(bucket) else { return Array("+Inf".utf8) }
+        endings = (0...buckets.count).map { bucket in
+            guard let bound = buckets.bound(bucket) else { return Array("+Inf\"} ".utf8) }
             var text: [UInt8] = []
             if inMillionths {
                 DecimalText.append(millionths: bound, to: &text)
             } else {
                 DecimalText.append(bound, to: &text)
-                text += Array(".0".utf8)
+                text += ".0".utf8
             }
-            return text
+            return text + Array("\"} ".utf8)
         }
+        longestEnding = endings.map(\.count).max() ?? 0
     }
 }
 
 /// Numbers as both formats write them.
 enum DecimalText {
+    /// The most digits of a number.
+    static var longest: Int { 20 }
+
     static func append(_ value: UInt64, to bytes: inout [UInt8]) {
         if value < 10 {
             bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value))
             return
         }
-        var digits = InlineArray<20, UInt8>(repeating: 0)
-        var start = 20
-        var rest = value
-        repeat {
-            start -= 1
-            digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: longest) { digits in
+            let count = write(value, to: digits)
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[..<count]))
+        }
+    }
+
+    /// Writes a number to memory that has room for it, and returns its digits.
+    static func write(_ value: UInt64, to memory: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        var count = 1
+        var rest = value / 10
+        while rest > 0 {
+            count += 1
             rest /= 10
-        } while rest > 0
-        for index in start..<20 { bytes.append(digits[index]) }
+        }
+        rest = value
+        for index in (0..<count).reversed() {
+            memory[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        }
+        return count
     }
 
     /// A number of millionths as a decimal fraction, without trailing zeros but with one digit

@@ -20,14 +20,15 @@ public enum HostGauge: Int, Sendable, CaseIterable {
 /// The layout of a worker's cells of host entries.
 enum HostLayout {
     /// The cells of a host entry: its gauges, rejections by clients, failed exchanges, intercepted
-    /// tunnels that clients gave up, and the earliest expiry of its servers' certificates and of
-    /// the chains by which they were verified.
-    static var cells: Int { 12 }
+    /// tunnels that clients gave up, the earliest expiry of its servers' certificates and of the
+    /// chains by which they were verified, and its tunnels by result.
+    static var cells: Int { tunnels + TunnelResult.allCases.count }
     static var rejections: Int { 3 }
     static var failures: Int { 4 }
     static var givenUp: Int { 5 }
     static var certificates: Int { 6 }
     static var chains: Int { 9 }
+    static var tunnels: Int { 12 }
 }
 
 /// The earliest expiry recorded recently: in the current period and the one before it. In this way
@@ -107,6 +108,11 @@ extension WorkerMetrics {
         block(host, of: hosts).add(1, to: HostLayout.givenUp)
     }
 
+    /// Counts a tunnel to a host whose result is known.
+    public func countTunnel(_ result: TunnelResult, host: LabelIndex) {
+        block(host, of: hosts).add(1, to: HostLayout.tunnels + Int(result.rawValue))
+    }
+
     /// How often clients rejected certificates issued for hosts of an entry. From any thread.
     public func rejections(host: LabelIndex) -> UInt64 { value(host, HostLayout.rejections) }
 
@@ -121,7 +127,7 @@ extension WorkerMetrics {
 }
 
 /// A host entry with metrics: its label, and its cells in the workers that have any.
-private struct HostSeries {
+struct HostSeries {
     var labels: LabelText
     var blocks: [CounterCells]
 
@@ -136,7 +142,7 @@ private struct HostSeries {
 
 extension MetricsSnapshot {
     /// The host entries in force, from the start; `other` only once something is counted with it.
-    fileprivate func hostSeries() -> [HostSeries] {
+    func hostSeries() -> [HostSeries] {
         hosts.inForceAndOther.compactMap { host in
             let blocks = workers.compactMap { $0.reading(host.index, of: $0.hosts) }
             guard host.index != .other || !blocks.isEmpty else { return nil }
@@ -169,7 +175,17 @@ extension ExpositionWriter {
             "pinfold_host_failures", .counter,
             help: "Exchanges with hosts of an entry that were refused, failed or cut off.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.failures)) }
-        writeCertificates(hosts, snapshot.service.wallSeconds)
+        writeCertificates(hosts, snapshot.service.certificates)
+        family(
+            "pinfold_host_tunnels", .counter,
+            help: "Tunnels that clients asked for, by host entry and how they were judged.")
+        for host in hosts {
+            for result in TunnelResult.allCases {
+                begin(host.labels)
+                label("result", result.label)
+                end(host.total(at: HostLayout.tunnels + Int(result.rawValue)))
+            }
+        }
         family(
             "pinfold_interception_rejections", .counter,
             help: "TLS alerts of clients that refused the certificate issued for a host, by entry.")
@@ -178,30 +194,5 @@ extension ExpositionWriter {
             "pinfold_interception_given_up", .counter,
             help: "Intercepted tunnels that clients gave up without a request, by entry.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.givenUp)) }
-    }
-
-    private mutating func writeCertificates(_ hosts: [HostSeries], _ now: Int64) {
-        family(
-            "pinfold_host_certificate_expiry_seconds", .gauge,
-            help: "Time until the first of the certificates that servers presented expires.",
-            unit: "seconds")
-        writeEnds(hosts, HostLayout.certificates, now)
-        family(
-            "pinfold_host_chain_expiry_seconds", .gauge,
-            help: "Time until the first of the chains that verified servers expires.",
-            unit: "seconds")
-        writeEnds(hosts, HostLayout.chains, now)
-    }
-
-    private mutating func writeEnds(_ hosts: [HostSeries], _ cell: Int, _ now: Int64) {
-        for host in hosts {
-            let ends = host.blocks.compactMap { EarliestEnd.read($0, at: cell) }
-            guard let latest = ends.map({ $0.begin }).max() else { continue }
-            // A worker that has not seen a server for a long time may still have a certificate that
-            // has since been renewed.
-            let lately = ends.filter { latest - $0.begin < 2 * EarliestEnd.period }
-            guard let end = lately.map({ $0.end }).min() else { continue }
-            sample(host.labels, signed: end - now)
-        }
     }
 }

@@ -118,6 +118,38 @@ public enum PinResult: UInt8, Sendable, CaseIterable {
     }
 }
 
+/// What becomes of a tunnel that a client asks for, and of the identity of its server.
+public enum TunnelResult: UInt8, Sendable, CaseIterable {
+    /// Opened, and relayed unread: nobody but the client knows who its server is.
+    case relayed
+    /// The same, although its host is intercepted.
+    case passed
+    /// Opened. Its server has proved its identity in the tunnel itself,
+    case verified
+    /// by resuming a session in which it had,
+    case resumed
+    /// or on another connection.
+    case probed
+    /// It ends in the gateway, which has verified the server.
+    case intercepted
+    /// Not opened, or closed before its client got anything from its server.
+    case refused
+
+    /// The label value: `relayed`, `passed`, `verified`, `resumed`, `probed`, `intercepted`,
+    /// `refused`.
+    public var label: StaticString {
+        switch self {
+        case .relayed: "relayed"
+        case .passed: "passed"
+        case .verified: "verified"
+        case .resumed: "resumed"
+        case .probed: "probed"
+        case .intercepted: "intercepted"
+        case .refused: "refused"
+        }
+    }
+}
+
 /// The kind of an exchange, which determines how its duration is counted.
 public enum ExchangeKind: UInt8, Sendable, CaseIterable {
     /// A request and its response.

@@ -23,7 +23,7 @@ enum PinsetLayout {
 }
 
 /// The layout of a route's block: the request series, the histograms, and the counts by cache
-/// result and by reason.
+/// result, by reason and by status code.
 enum RouteLayout {
     /// Room for every `MetricMethod`, `CodeClass` and `CacheResult`.
     static var methods: Int { 11 }
@@ -40,9 +40,10 @@ enum RouteLayout {
     /// Room for every reason not to store.
     static var notStoredReasons: Int { 40 }
     static var transformations: Int { notStored + notStoredReasons }
-    static var failures: Int {
+    static var statusCodes: Int {
         transformations + MetricDirection.allCases.count * TransformationCell.allCases.count
     }
+    static var failures: Int { statusCodes + StatusCodes.cells }
 
     static func transformation(_ direction: MetricDirection, _ cell: TransformationCell) -> Int {
         transformations + Int(direction.rawValue) * TransformationCell.allCases.count

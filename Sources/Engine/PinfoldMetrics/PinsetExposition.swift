@@ -13,11 +13,11 @@ extension ExpositionWriter {
             sample(LabelText("pinset", pinset.label), pinset.isEnforced && !reports ? 1 : 0)
         }
         family(
-            "pinfold_pinset_expiry_seconds", .gauge,
-            help: "Time left until a pinset expires; below zero since it has.", unit: "seconds")
+            "pinfold_pinset_expiry_timestamp_seconds", .gauge, help: "When a pinset expires.",
+            unit: "seconds")
         for pinset in pinsets {
             guard let expires = pinset.expires else { continue }
-            sample(LabelText("pinset", pinset.label), signed: expires - now)
+            sample(LabelText("pinset", pinset.label), signed: expires)
         }
     }
 

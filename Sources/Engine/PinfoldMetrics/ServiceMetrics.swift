@@ -4,6 +4,8 @@ public struct ServiceMetrics: Sendable {
     public private(set) var families: [ServiceFamily] = []
     /// The pinsets of the configuration in force.
     public var pinsets: [PinsetMetrics] = []
+    /// The certificates of the gateway itself.
+    public var certificates: [CertificateMetrics] = []
     /// The moment of the scrape, in seconds since 1970.
     public var wallSeconds: Int64 = 0
 

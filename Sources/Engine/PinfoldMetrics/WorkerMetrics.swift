@@ -84,11 +84,14 @@ public final class WorkerMetrics: Sendable {
     let hosts = SlotBlocks(cells: HostLayout.cells)
     let pinsets = SlotBlocks(cells: PinsetLayout.cells)
     private let routes: RouteBlocks
+    /// Status codes that have no cell in a route's block.
+    private let rareCodes = RouteBlocks(cells: StatusCodes.all.count)
     /// The route and block in which the last exchange was counted; usually the same for the next
     /// one. For the owning thread only.
     nonisolated(unsafe) private var lastRoute: (route: RouteIndex, block: CounterCells)?
     private let durations = HistogramBuckets.durations
     private let sizes = HistogramBuckets.sizes
+    private let statusCodes = StatusCodes()
 
     /// Counters at zero.
     public init(dimensions: MetricsDimensions) {
@@ -106,6 +109,11 @@ public final class WorkerMetrics: Sendable {
         let block = block(ofRoute: exchange.route)
         let code = CodeClass(status: exchange.status)
         block.add(1, to: RouteLayout.series(exchange.method, code, exchange.cache))
+        if let cell = statusCodes.cell(of: exchange.status) {
+            block.add(1, to: RouteLayout.statusCodes + cell)
+        } else {
+            countRareCode(exchange.status, of: exchange.route)
+        }
         let duration = exchange.durationMicroseconds
         if exchange.kind == .request {
             block.add(1, to: RouteLayout.duration + durations.bucket(of: duration))
@@ -133,6 +141,14 @@ public final class WorkerMetrics: Sendable {
             plain.add(1, to: PlainLayout.failures + reason)
             self.block(exchange.route.host, of: hosts).add(1, to: HostLayout.failures)
         }
+    }
+
+    /// Counts a status code that is not among the common ones; not 0, which is none.
+    @inline(never)
+    private func countRareCode(_ status: UInt16, of route: RouteIndex) {
+        guard StatusCodes.all.contains(Int(status)) else { return }
+        let block = rareCodes.forWriting(route) ?? rareCodes.ofOther(insteadOf: route)
+        block.add(1, to: Int(status) - StatusCodes.all.lowerBound)
     }
 
     /// A route's block; that of `other` for a name whose slot has been reassigned.
@@ -219,4 +235,7 @@ public final class WorkerMetrics: Sendable {
 
     /// A route's counters; `nil` if it has had no exchange.
     func block(route: RouteIndex) -> CounterCells? { routes.reading(route) }
+
+    /// A route's counters of status codes that are rare; `nil` if it has had none.
+    func rareCodes(route: RouteIndex) -> CounterCells? { rareCodes.reading(route) }
 }

@@ -216,6 +216,9 @@ package struct ReportStatistics: Sendable, Equatable {
     /// Reports waiting for delivery, and their bytes.
     package var waiting: UInt64 = 0
     package var waitingBytes: UInt64 = 0
+    /// How many there may be.
+    package static var waitingLimit: Int { ReportSpool.maximumReports }
+    package static var waitingLimitBytes: Int { ReportSpool.maximumBytes }
 
     /// All zero.
     package init() {}

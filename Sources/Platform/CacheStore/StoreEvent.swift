@@ -114,6 +114,7 @@ public struct StoreStatistics: Sendable, Equatable {
 
     public var diskState = DiskState.opening
     public var diskEntries = 0
+    public var diskEntriesLimit = 0
     /// Bytes that the entries on disk take, including overhead of rows and pages.
     public var diskBytes: Int64 = 0
     /// Bytes of the database's file and its write-ahead log.
@@ -136,6 +137,7 @@ public struct StoreStatistics: Sendable, Equatable {
 
     /// Bytes on their way to disk (see `CacheStoreOptions.queueBytes`).
     public var queueBytes = 0
+    public var queueLimitBytes = 0
     /// Bytes of responses being received (see `CacheStoreOptions.gatheringBytes`).
     public var gatheringBytes = 0
     /// Bytes of large bodies being gathered for memory (see `CacheStoreOptions.stagingBytes`).

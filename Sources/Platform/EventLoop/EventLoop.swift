@@ -16,6 +16,8 @@ public final class EventLoop {
     @usableFromInline var clock: LoopClock
     /// The source of the time.
     public let time: TimeSource
+    /// How much time the turns take.
+    public let turnTimes: TurnTimes
     /// Called at the end of each turn.
     public final var turnEnded: (() -> Void)?
     private var running = false
@@ -47,10 +49,15 @@ public final class EventLoop {
     @inlinable public final var monotonicNow: Int64 { clock.monotonic }
     public let buffers = BufferPool()
 
-    /// - Parameter eventsPerTurn: the maximum number of descriptors whose events one turn handles.
-    public init(eventsPerTurn: Int = 512, time: TimeSource = .system) throws(Errno) {
+    /// - Parameters:
+    ///   - eventsPerTurn: the maximum number of descriptors whose events one turn handles.
+    ///   - turnTimes: where the loop records how busy it is, for other threads to read.
+    public init(
+        eventsPerTurn: Int = 512, time: TimeSource = .system, turnTimes: TurnTimes = TurnTimes()
+    ) throws(Errno) {
         selector = try Selector(eventsPerWait: eventsPerTurn)
         self.time = time
+        self.turnTimes = turnTimes
         clock = LoopClock(monotonic: time.monotonicMilliseconds())
         now = clock.now
         wheel = TimerWheel(now: clock.now)
@@ -164,19 +171,21 @@ public final class EventLoop {
         turnNumber &+= 1
         mayHaveMoreEvents = count == selector.capacity
         turnShare = TurnShare.share(among: count &+ runQueue.count)
+        var reading = readClock(waited: wait)
+        turnTimes.begin(at: reading)
         if count > 0 || !runQueue.isEmpty {
-            readClock(waited: wait)
             swap(&runQueue, &servedQueue)
             deliver(count)
             runQueued()
             if wantsMore { gather() }
-            readClock(waited: 0)
-        } else {
-            readClock(waited: wait)
+            reading = readClock(waited: 0)
         }
+        wheel.advance(to: now, into: &due)
+        let isLonger = !due.isEmpty || !deferred.isEmpty
         expireDue()
         runDeferred()
         turnEnded?()
+        turnTimes.end(at: isLonger ? time.monotonicNanoseconds() : reading)
     }
 
     /// Lets others have the processor, and delivers what has become ready meanwhile.
@@ -199,10 +208,13 @@ public final class EventLoop {
         return wait
     }
 
+    /// Returns nanoseconds of the monotonic clock.
     @inline(__always)
-    private func readClock(waited: Int32) {
-        clock.advance(to: time.monotonicMilliseconds(), waited: waited)
+    private func readClock(waited: Int32) -> Int64 {
+        let reading = time.monotonicNanoseconds()
+        clock.advance(to: reading / 1_000_000, waited: waited)
         now = clock.now
+        return reading
     }
 
     /// Resumes the handlers that were requeued in an earlier turn; those requeued now are resumed
@@ -234,7 +246,6 @@ public final class EventLoop {
     }
 
     private func expireDue() {
-        wheel.advance(to: now, into: &due)
         for _ in 0..<min(due.count, Self.portion) {
             if let entry = due.popFirst() { expire(entry) }
         }

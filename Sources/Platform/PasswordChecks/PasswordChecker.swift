@@ -88,6 +88,9 @@ package final class PasswordChecker: Sendable {
         }
     }
 
+    /// How many checks may wait or be made.
+    package static var limit: Int { CheckQueue<Completion>.limit }
+
     /// Checks that wait or are being made.
     package var pending: Int { monitor.withLock { $0.queue.count } }
 

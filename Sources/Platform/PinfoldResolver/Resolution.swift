@@ -182,8 +182,9 @@ package struct ResolverStatistics: Sendable, Hashable {
     package var latencySumMilliseconds: UInt64 = 0
     /// Names cached now.
     package var entries = 0
-    /// Names being looked up now.
+    /// Names being looked up now, and how many may be.
     package var pending = 0
+    package var pendingLimit = 0
     /// Callers waiting now.
     package var waiting = 0
 

@@ -140,6 +140,7 @@ final class ResolverCore: Sendable {
             var statistics = state.statistics
             statistics.entries = state.cache.count
             statistics.pending = state.pending.count
+            statistics.pendingLimit = options.maximumPending
             statistics.waiting = state.waiting
             return statistics
         }

@@ -135,6 +135,23 @@ struct ExpositionTests {
         #expect(parsed.value(evaluations, ["pinset": "other", "result": "no_pin_matched"]) == nil)
     }
 
+    @Test func `responses are shown by their exact status code`() throws {
+        let workers = (0..<2).map { _ in Sample.worker() }
+        let hosts = LabelTable(["api", "quiet"])
+        let api = Sample.index("api", in: hosts)
+        for worker in workers {
+            for status: UInt16 in [200, 200, 404, 502, 555, 0] {
+                worker.recordExchange(Sample.exchange(api, .none, status))
+            }
+        }
+        workers[1].recordExchange(Sample.exchange(.other, .none, 999))
+        let parsed = try parse(Sample.snapshot(workers, hosts))
+        let samples = try #require(parsed["pinfold_http_responses_total"]?.samples)
+        let shown = samples.map { "\($0.labels["host"] ?? "") \($0.labels["code"] ?? "")" }
+        #expect(shown == ["api 200", "api 404", "api 502", "api 555", "other 999"])
+        #expect(samples.map(\.value) == [4, 2, 2, 2, 1])
+    }
+
     @Test(arguments: ["duration", "request", "response"])
     func `a route's histograms count its exchanges`(which: String) throws {
         let parsed = try parse(Sample.full())

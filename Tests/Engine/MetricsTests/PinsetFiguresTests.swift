@@ -54,17 +54,18 @@ struct PinsetFiguresTests {
         arguments: [
             (PinsetMetrics(label: "a"), 1, nil),
             (PinsetMetrics(label: "a", isEnforced: false), 0, nil),
-            (PinsetMetrics(label: "a", expires: 1600), 1, 600),
-            (PinsetMetrics(label: "a", expires: 400), 1, -600),
-            (PinsetMetrics(label: "a", expires: 1000, isReportedAfter: true), 0, 0),
-            (PinsetMetrics(label: "a", expires: 1001, isReportedAfter: true), 1, 1),
+            (PinsetMetrics(label: "a", expires: 1600), 1, 1600),
+            (PinsetMetrics(label: "a", expires: 400), 1, 400),
+            (PinsetMetrics(label: "a", expires: 1000, isReportedAfter: true), 0, 1000),
+            (PinsetMetrics(label: "a", expires: 1001, isReportedAfter: true), 1, 1001),
         ] as [(PinsetMetrics, Double, Double?)])
-    func `whether a pinset is in force, and for how long`(
-        figures: PinsetMetrics, enforced: Double, left: Double?
+    func `whether a pinset is in force, and until when`(
+        figures: PinsetMetrics, enforced: Double, expires: Double?
     ) throws {
         let parsed = try parsed([], [figures])
         #expect(parsed.value("pinfold_pinset_enforced", ["pinset": "a"]) == enforced)
-        #expect(parsed.value("pinfold_pinset_expiry_seconds", ["pinset": "a"]) == left)
+        let name = "pinfold_pinset_expiry_timestamp_seconds"
+        #expect(parsed.value(name, ["pinset": "a"]) == expires)
     }
 
     @Test func `every pinset has figures of its own, however many there are`() throws {
@@ -91,8 +92,10 @@ struct PinsetFiguresTests {
         workers[0].noteChain(host: api, notAfter: 1100, at: 900)
         workers[1].noteChain(host: api, notAfter: 1300, at: 950)
         let parsed = try parsed(workers, [])
-        #expect(parsed.value("pinfold_host_certificate_expiry_seconds", ["host": "api"]) == 4000)
-        #expect(parsed.value("pinfold_host_chain_expiry_seconds", ["host": "api"]) == 100)
-        #expect(parsed.value("pinfold_host_chain_expiry_seconds", ["host": "none"]) == nil)
+        let certificate = "pinfold_certificate_not_after_timestamp_seconds"
+        #expect(parsed.value(certificate, ["host": "api", "use": "upstream"]) == 5000)
+        let chain = "pinfold_chain_not_after_timestamp_seconds"
+        #expect(parsed.value(chain, ["host": "api"]) == 1100)
+        #expect(parsed.value(chain, ["host": "none"]) == nil)
     }
 }

@@ -53,6 +53,38 @@ struct WorkerMetricsTests {
         #expect(CodeClass(status: status) == expected)
     }
 
+    @Test func `every number of three digits is a status code with a place of its own`() throws {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        for status in StatusCodes.all {
+            metrics.recordExchange(exchange(route: 1, status: UInt16(status)))
+        }
+        for status: UInt16 in [0, 99, 1000, .max] {
+            metrics.recordExchange(exchange(route: 1, status: status))
+        }
+        let block = try #require(metrics.block(route: route(1)))
+        let rare = try #require(metrics.rareCodes(route: route(1)))
+        let common = Set(StatusCodes.common)
+        #expect(common.count == StatusCodes.common.count)
+        for cell in StatusCodes.common.indices {
+            #expect(block[RouteLayout.statusCodes + cell] == 1)
+        }
+        for cell in 0..<StatusCodes.all.count {
+            let isCommon = common.contains(UInt16(cell + StatusCodes.all.lowerBound))
+            #expect(rare[cell] == (isCommon ? 0 : 1))
+        }
+    }
+
+    @Test func `a route has memory for rare status codes from the first of them on`() {
+        let metrics = WorkerMetrics(dimensions: Self.dimensions)
+        for status: UInt16 in [0, 101, 200, 404, 502, 522] {
+            metrics.recordExchange(exchange(route: 1, status: status))
+        }
+        #expect(metrics.rareCodes(route: route(1)) == nil)
+        metrics.recordExchange(exchange(route: 1, status: 555))
+        #expect(metrics.rareCodes(route: route(1)) != nil)
+        #expect(metrics.rareCodes(route: route(0)) == nil)
+    }
+
     @Test func `a route has no memory before its first exchange`() {
         let metrics = WorkerMetrics(dimensions: Self.dimensions)
         for slot in 0..<4 { #expect(metrics.block(route: route(slot)) == nil) }
@@ -125,6 +157,7 @@ struct WorkerMetricsTests {
         #expect(MetricMethod.allCases.count == RouteLayout.methods)
         #expect(CodeClass.allCases.count == RouteLayout.codes)
         #expect(CacheResult.allCases.count == RouteLayout.caches)
+        #expect(StatusCodes.common.count <= StatusCodes.cells)
     }
 
     @Test func `a gauge can be set, and can be negative`() {

@@ -48,6 +48,48 @@ struct AdminSiteTests {
         #expect(String(decoding: content, as: UTF8.self).contains("\npinfold_build_info{"))
     }
 
+    @Test func `metrics are written elsewhere, and what is refused is refused at once`() throws {
+        let asked = Locked<[@Sendable () -> Void]>([])
+        var source = AdminSource(
+            metrics: { MetricsSnapshot(workers: [], service: ServiceMetrics()) })
+        source.work = { work in
+            asked.withLock { asked in
+                guard asked.count < 2 else { return false }
+                asked.append(work)
+                return true
+            }
+        }
+        let site = AdminSite(source: source, version: "1")
+        let replies = Locked<[UInt16]>([])
+        func ask() throws {
+            guard
+                case .later(let begin) = site.answer(
+                    to: AdminRequest(method: .get, target: "/metrics"))
+            else {
+                Issue.record("it is answered at once")
+                return
+            }
+            begin { reply in replies.withLock { $0.append(reply.status) } }
+        }
+        for _ in 0..<3 { try ask() }
+        // One more than is accepted.
+        #expect(replies.withLock { $0 } == [503])
+        for work in asked.withLock({ $0 }) { work() }
+        #expect(replies.withLock { $0 } == [503, 200, 200])
+        let closed = AdminAccess(needsToken: true, token: AdminSecret(Array("secret".utf8)))
+        for request in [
+            AdminRequest(method: .get, target: "/metrics", access: closed),
+            AdminRequest(method: .get, target: "/metrics", isMisdirected: true),
+            AdminRequest(method: .post, target: "/metrics"),
+            AdminRequest(method: .get, target: "/healthz"),
+        ] {
+            guard case .now = site.answer(to: request) else {
+                Issue.record("\(request.method) \(request.target) is answered later")
+                continue
+            }
+        }
+    }
+
     @Test func `metrics are in the format that Accept prefers`() {
         let text = site().respond(to: AdminRequest(method: .get, target: "/metrics"))
         #expect(text.status == 200)

@@ -1,5 +1,7 @@
 import Activity
+import EventLoop
 import PinReporting
+import PinfoldConfiguration
 import Testing
 
 @testable import CacheStore
@@ -41,6 +43,7 @@ struct ServiceFamiliesTests {
         store.memoryHeapBytes = 4
         store.diskState = state
         (store.diskBytes, store.diskEntries) = (5, 6)
+        (store.diskEntriesLimit, store.queueLimitBytes) = (60, 110)
         (store.diskFileBytes, store.diskLogBytes, store.diskWrites) = (30, 10, 7)
         store.diskEvictions = DiskEvictions(bytes: 100, entries: 20, variants: 3)
         (store.diskRestarts, store.diskSkipped, store.damagedEntries) = (8, 9, 10)
@@ -59,6 +62,7 @@ struct ServiceFamiliesTests {
                 "pinfold_cache_memory_heap_bytes{}": 4,
                 "pinfold_cache_entries{tier=\"memory\"}": 2,
                 "pinfold_cache_entries{tier=\"disk\"}": 6,
+                "pinfold_cache_entries_limit{tier=\"disk\"}": 60,
                 "pinfold_cache_evictions{tier=\"memory\"}": 3,
                 "pinfold_cache_evictions{tier=\"disk\"}": 123,
                 "pinfold_cache_disk_state{state=\"off\"}": 0,
@@ -67,6 +71,7 @@ struct ServiceFamiliesTests {
                 "pinfold_cache_disk_state{state=\"handed_over\"}": 0,
                 "pinfold_cache_disk_state{state=\"failed\"}": 0,
                 "pinfold_cache_store_queue_bytes{}": 11,
+                "pinfold_cache_store_queue_limit_bytes{}": 110,
                 "pinfold_cache_store_queue_operations{}": 12,
                 "pinfold_cache_store_dropped{}": 9, "pinfold_cache_damaged_entries{}": 10,
                 "pinfold_cache_disk_file_bytes{file=\"database\"}": 20,
@@ -103,28 +108,57 @@ struct ServiceFamiliesTests {
         #expect(found["pinfold_cache_memory_heap_bytes{}"] == (state == nil ? 0 : 4))
     }
 
-    @Test func `logs, certificates and limits have theirs`() {
+    @Test func `logs and certificates have theirs`() {
         var issuer = IssuerStatistics()
         (issuer.kept, issuer.waiting, issuer.issued) = (1, 2, 3)
+        (issuer.keptLimit, issuer.waitingLimit) = (12, 13)
         (issuer.hits, issuer.coalesced, issuer.failures) = (4, 5, 6)
         let found = values {
             $0.addLogs(
                 AccessLogLines(written: 7, dropped: 8),
                 OperationalLogLines(written: 9, dropped: 10, suppressed: 11))
             $0.addInterception(issuer)
-            $0.addLimits(connections: 12, waiting: 13)
         }
         #expect(
             found == [
                 "pinfold_access_log_lines{}": 7, "pinfold_access_log_dropped_lines{}": 8,
                 "pinfold_log_lines{}": 9, "pinfold_log_dropped_lines{}": 10,
                 "pinfold_log_suppressed_lines{}": 11, "pinfold_interception_certificates{}": 1,
+                "pinfold_interception_certificates_limit{}": 12,
                 "pinfold_interception_certificates_waiting{}": 2,
+                "pinfold_interception_certificates_waiting_limit{}": 13,
                 "pinfold_interception_certificates_issued{}": 3,
                 "pinfold_interception_certificate_requests{result=\"kept\"}": 4,
                 "pinfold_interception_certificate_requests{result=\"shared\"}": 5,
                 "pinfold_interception_certificate_requests{result=\"failed\"}": 6,
-                "pinfold_origin_connections_limit{}": 12, "pinfold_origin_waiting_limit{}": 13,
+            ])
+    }
+
+    @Test func `each limit is shown beside what it limits`() {
+        var limits = LimitsConfiguration()
+        (limits.connections, limits.upstreamPerHost, limits.pending) = (1, 2, 3)
+        limits.bufferBytes = 4
+        limits.perClient = ClientLimits(connections: 5, exchanges: 6)
+        var use = ServiceMetrics.LimitUse()
+        (use.client.connections, use.client.exchanges) = (11, 12)
+        (use.origin.connections, use.origin.waiting) = (13, 14)
+        (use.resolver.pending, use.resolver.pendingLimit) = (15, 16)
+        use.passwordChecks = 17
+        let found = values { $0.addLimits(limits, passwordChecks: 18, use) }
+        #expect(
+            found == [
+                "pinfold_client_connections_limit{}": 1,
+                "pinfold_upstream_connections_limit{}": 1,
+                "pinfold_origin_connections_limit{}": 2, "pinfold_origin_waiting_limit{}": 3,
+                "pinfold_client_head_buffer_limit_bytes{}": 4,
+                "pinfold_per_client_connections_limit{}": 5,
+                "pinfold_per_client_exchanges_limit{}": 6,
+                "pinfold_busiest_client_connections{}": 11,
+                "pinfold_busiest_client_exchanges{}": 12,
+                "pinfold_busiest_origin_connections{}": 13, "pinfold_busiest_origin_waiting{}": 14,
+                "pinfold_dns_lookups_pending{}": 15, "pinfold_dns_lookups_pending_limit{}": 16,
+                "pinfold_password_checks_pending{}": 17,
+                "pinfold_password_checks_pending_limit{}": 18,
             ])
     }
 
@@ -133,13 +167,15 @@ struct ServiceFamiliesTests {
         reporter.counts = [.delivered: 2]
         (reporter.waiting, reporter.waitingBytes) = (3, 400)
         let found = values { $0.addPinReports(reporter) }
-        #expect(found.count == ReportResult.allCases.count + 2)
+        #expect(found.count == ReportResult.allCases.count + 4)
         #expect(found["pinfold_pin_reports{result=\"\(ReportResult.delivered)\"}"] == 2)
         #expect(found["pinfold_pin_reports_waiting{}"] == 3)
         #expect(found["pinfold_pin_reports_waiting_bytes{}"] == 400)
         #expect(
             values { $0.addPinReports(nil) } == [
                 "pinfold_pin_reports_waiting{}": 0, "pinfold_pin_reports_waiting_bytes{}": 0,
+                "pinfold_pin_reports_waiting_limit{}": 1000,
+                "pinfold_pin_reports_waiting_limit_bytes{}": 16_777_216,
             ])
     }
 
@@ -159,6 +195,15 @@ struct ServiceFamiliesTests {
             ])
     }
 
+    @Test func `each worker shows how busy it is`() {
+        let found = values { $0.addWorkers([TurnTimes(), TurnTimes()]) }
+        for worker in 0..<2 {
+            #expect(found["pinfold_worker_busy_seconds{worker=\"\(worker)\"}"] == 0)
+            #expect(found["pinfold_worker_longest_turn_seconds{worker=\"\(worker)\"}"] == 0)
+        }
+        #expect(found.count == 4)
+    }
+
     @Test func `host entries count the servers in each state`() {
         let entry = EntryReachability(label: "api")
         _ = entry.server("a").note(.responseReceived, for: nil)
@@ -171,14 +216,13 @@ struct ServiceFamiliesTests {
         #expect(values { $0.addReachability([]) }.isEmpty)
     }
 
-    @Test func `the configuration has its files, certificates and readiness`() {
+    @Test func `the configuration has its files and readiness`() {
         var reload = PublishedState.Reload()
         reload.files = [
             ("/a \"b\"", .outdated), ("/c", .unusable(["why"])), ("/d", .current),
         ]
         reload.fileRefusals = 5
         reload.loadedMilliseconds = 1_700_000_000_123
-        reload.ownCertificates = [OwnCertificate(use: .authority, file: "/ca", notAfter: 400)]
         let found = values { $0.addConfiguration(reload, generation: 6, isReady: false) }
         let files = [
             ("/a \\\"b\\\"", "outdated"), ("/c", "unusable"), ("/d", "current"),
@@ -192,8 +236,6 @@ struct ServiceFamiliesTests {
         #expect(found["pinfold_config_generation{}"] == 6)
         #expect(found["pinfold_config_last_reload_successful{}"] == 1)
         #expect(found["pinfold_config_file_refusals{}"] == 5)
-        let expiry = "pinfold_own_certificate_expiry_seconds{use=\"authority\",file=\"/ca\"}"
-        #expect(found[expiry] == -600)
         #expect(found["pinfold_config_loaded_timestamp_seconds{}"] == 1_700_000_000.123)
         #expect(found["pinfold_ready{}"] == 0)
         for (succeeded, areUsable) in [(false, true), (true, false), (false, false)] {
@@ -239,7 +281,7 @@ struct ServiceFamiliesTests {
         "pinfold_interception_certificates_issued",
         "pinfold_interception_certificate_requests", "pinfold_pin_reports",
         "pinfold_activity_transitions", "pinfold_host_reachability_transitions",
-        "pinfold_config_file_refusals", "process_cpu_seconds",
+        "pinfold_config_file_refusals", "process_cpu_seconds", "pinfold_worker_busy_seconds",
     ]
 
     /// Of every family that there can be.
@@ -249,7 +291,9 @@ struct ServiceFamiliesTests {
         service.addLogs(AccessLogLines(), OperationalLogLines())
         service.addInterception(IssuerStatistics())
         service.addPinReports(ReportStatistics())
-        service.addLimits(connections: 1, waiting: 1)
+        service.addLimits(
+            LimitsConfiguration(), passwordChecks: 1, ServiceMetrics.LimitUse())
+        service.addWorkers([TurnTimes()])
         service.addActivity(ActivityTracker())
         service.addReachability([EntryReachability(label: "a")])
         service.addConfiguration(PublishedState.Reload(), generation: 1, isReady: true)

@@ -57,6 +57,8 @@ package final class SharedEnvironment: Sendable {
     package let upstreamLimit = SharedLimit()
     /// Connections to each origin, for `limits.upstreamPerHost`.
     let originLimits = OriginLimits()
+    /// The most connections to one origin, and the most exchanges that wait for one.
+    package var greatestOriginUse: SharedLimit.Use { originLimits.greatestUse }
     /// Each environment's mailbox, for requests between environments.
     package let mailboxes: [Mailbox<EngineMessage>]
 

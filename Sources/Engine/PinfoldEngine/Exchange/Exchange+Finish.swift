@@ -64,6 +64,9 @@ extension Exchange {
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
         let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)
+        if let tunnel, tunnel.isRequested, tunnel.result == nil, record.failure != nil {
+            count(.refused)
+        }
         if remarks.transformed != nil { countTransformations(route: record.route) }
         if let groups = environment.policy.groups, let identity {
             environment.recentMembers.count(record, of: identity, by: groups)

@@ -1,12 +1,13 @@
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
+import PinfoldMetrics
 
 // CONNECT, and switching protocols after 101: the exchange becomes a relay and ends with it.
 extension Exchange {
     /// CONNECT: relays bytes once the destination is connected, or ends the tunnel in the gateway.
     func openTunnel() {
-        tunnel = Tunnelling()
+        tunnel = Tunnelling(isRequested: true)
         let policy = environment.policy
         let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
         let authority = BoundAuthority(host: host, port: request.port)
@@ -113,12 +114,19 @@ extension Exchange {
         guard let client, goesOn(after: .relayed) else { return made.transport.close() }
         report.answered(200)
         environment.metrics.add(.tunnelsOpened)
+        count(tunnel?.interceptionPass == nil ? .relayed : .passed)
         if let pass = tunnel?.interceptionPass {
             environment.metrics.add(.tunnelPassed(for: pass))
         }
         relay(
             client.handOver(after: makeTunnelHead(on: client), isUpgrade: false),
             UpstreamHandover(transport: made.transport, leftover: made.leftover), timeouts, basis)
+    }
+
+    /// Counts the tunnel, once it is known what becomes of it.
+    func count(_ result: TunnelResult) {
+        tunnel?.ends(as: result)
+        metrics.countTunnel(result, host: report.hostLabel)
     }
 
     /// The head of the response that opens a tunnel.
@@ -150,7 +158,7 @@ extension Exchange {
         head.fields.appendVia(received: response.version)
         guard goesOn(after: .relayed) else { return }
         environment.metrics.add(.upgrades)
-        tunnel = Tunnelling()
+        tunnel = Tunnelling(isRequested: false)
         let server = upstream.handOver()
         relay(
             client.handOver(after: head, isUpgrade: true), server,

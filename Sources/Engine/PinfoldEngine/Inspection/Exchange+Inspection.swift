@@ -43,6 +43,7 @@ extension Exchange {
             running = nil
             switch outcome {
             case .relayed(let handover, let transport):
+                if let result = self.tunnel?.inspection?.result { count(result) }
                 if let pass = self.tunnel?.interceptionPass {
                     environment.metrics.add(.tunnelPassed(for: pass))
                 }

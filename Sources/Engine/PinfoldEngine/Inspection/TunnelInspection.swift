@@ -27,6 +27,19 @@ package enum TunnelInspection: UInt8, Sendable, CaseIterable {
     }
 }
 
+extension TunnelInspection {
+    /// What the metrics of tunnels by host entry call it.
+    var result: TunnelResult {
+        switch self {
+        case .verified: .verified
+        case .resumed: .resumed
+        case .probed: .probed
+        case .intercepted: .intercepted
+        case .refused: .refused
+        }
+    }
+}
+
 extension WorkerCounter {
     /// The counter of a result; `nil` if it is impossible in that version.
     static func inspected(_ result: TunnelInspection, _ version: TLSVersion?) -> Self? {

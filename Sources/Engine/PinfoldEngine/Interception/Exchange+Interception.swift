@@ -101,6 +101,7 @@ extension Exchange {
         let host = environment.host
         self.tunnel?.intercept()
         environment.metrics.add(.tunnelsIntercepted)
+        if case .refused = tunnel.server { count(.refused) } else { count(.intercepted) }
         endSilently()
         if let handover { host?.takeOver(tunnel, handover) }
     }

@@ -46,6 +46,7 @@ extension Exchange {
                 report.connected(to: server.endpoint)
                 if let parent = server.parent { remarks.goes(through: parent) }
                 environment.metrics.add(.tunnelsOpened)
+                count(.passed)
                 environment.metrics.add(.tunnelPassed(for: pass))
                 join(
                     handover,

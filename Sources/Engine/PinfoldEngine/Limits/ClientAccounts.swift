@@ -113,6 +113,29 @@ package final class ClientAccounts: Sendable {
         return shard(key).withLock { $0[key] }
     }
 
+    /// What the clients that have the most of something have.
+    package struct Use: Sendable, Equatable {
+        /// Connections of the client with the most of them.
+        package var connections = 0
+        /// Exchanges on their way to an origin, and tunnels, of the client with the most of them.
+        package var exchanges = 0
+
+        package init() {}
+    }
+
+    /// What the clients that have the most of something have now.
+    package var greatestUse: Use {
+        shards.reduce(into: Use()) { use, shard in
+            shard.withLock { accounts in
+                for account in accounts.values {
+                    use.connections = max(use.connections, account.openConnections)
+                    use.exchanges = max(
+                        use.exchanges, account.exchanges.load(ordering: .relaxed))
+                }
+            }
+        }
+    }
+
     /// How many clients have connections open.
     package var count: Int { shards.reduce(0) { sum, shard in sum + shard.withLock { $0.count } } }
 

@@ -47,6 +47,16 @@ package final class SharedLimit: Sendable {
     /// Whether a worker that has less than its share is queued.
     var hasStarved: Bool { starved.load(ordering: .relaxed) > 0 }
 
+    /// What is used of limits that are alike.
+    package struct Use: Sendable, Equatable {
+        /// The most permits that are taken of one of them.
+        package var connections = 0
+        /// The most exchanges that wait for one of them.
+        package var waiting = 0
+
+        package init() {}
+    }
+
     /// The permits taken, including those that were handed over to a worker.
     package var taken: Int { state.withLock { $0.taken } }
 
@@ -168,4 +178,13 @@ final class OriginLimits: Sendable {
 
     /// The number of entries.
     var count: Int { state.withLock { $0.entries.count } }
+
+    /// The most connections to one origin, and the most exchanges that wait for one.
+    var greatestUse: SharedLimit.Use {
+        let limits = state.withLock { $0.entries.values.compactMap(\.limit) }
+        return limits.reduce(into: SharedLimit.Use()) { use, limit in
+            use.connections = max(use.connections, limit.taken)
+            use.waiting = max(use.waiting, limit.waitingExchanges.load(ordering: .relaxed))
+        }
+    }
 }

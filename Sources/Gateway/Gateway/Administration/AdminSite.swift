@@ -4,7 +4,7 @@ import HTTPCore
 import PinfoldMetrics
 
 /// The published state that the admin listener serves. The closures are called on the thread that
-/// calls `AdminSite.respond`, once per response that needs them.
+/// calls `AdminSite.respond`, once per response that needs them; for metrics, on that of ``work``.
 package struct AdminSource: Sendable {
     /// Everything shown by a metrics scrape.
     package var metrics: @Sendable () -> MetricsSnapshot
@@ -16,6 +16,12 @@ package struct AdminSource: Sendable {
     package var reload: @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void
     /// Begins to start a successor.
     package var upgrade: @Sendable (@escaping @Sendable (UpgradeOutcome) -> Void) -> Void
+    /// Has something done on another thread; returns `false`, and does nothing, if too much is
+    /// waiting. By default it is done at once.
+    package var work: @Sendable (@escaping @Sendable () -> Void) -> Bool = { work in
+        work()
+        return true
+    }
     /// What is stored, and purging it; `nil` if nothing is stored.
     package var cache: CacheAdministration?
 
@@ -100,7 +106,7 @@ package struct AdminSite: Sendable {
 
     /// Answers a request.
     package func answer(to request: AdminRequest) -> AdminAnswer {
-        guard request.path.hasPrefix(AdminAPI.prefix) else { return .now(respond(to: request)) }
+        guard request.path.hasPrefix(AdminAPI.prefix) else { return answerPage(request) }
         guard !request.isMisdirected else {
             return .problem(421, "misdirected-request", "Misdirected request", Self.misdirected)
         }
@@ -110,6 +116,22 @@ package struct AdminSite: Sendable {
     private static let misdirected =
         "the request is for another host; add it to admin.hosts to allow it"
 
+    /// The metrics of a thousand host entries take some ten milliseconds to write and to compress:
+    /// a worker's clients do not wait for that.
+    private func answerPage(_ request: AdminRequest) -> AdminAnswer {
+        guard refusal(of: request) == nil, Page(path: request.path) == .metrics else {
+            return .now(respond(to: request))
+        }
+        return .later { [self] reply in
+            if source.work({ reply(respond(to: request)) }) { return }
+            var response = message(
+                503, "busy", "too many other requests for metrics are waiting", request,
+                [Self.noStore, AdminResponse.Field("Retry-After", "1")])
+            response.sendsBody = request.method != .head
+            reply(response)
+        }
+    }
+
     /// Responds to a request for a page.
     func respond(to request: AdminRequest) -> AdminResponse {
         var response = page(for: request)
@@ -117,7 +139,8 @@ package struct AdminSite: Sendable {
         return response
     }
 
-    private func page(for request: AdminRequest) -> AdminResponse {
+    /// Why a request for a page is refused; `nil` if it is not.
+    private func refusal(of request: AdminRequest) -> AdminResponse? {
         guard !request.isMisdirected else {
             return message(421, "misdirected_request", Self.misdirected, request)
         }
@@ -135,6 +158,12 @@ package struct AdminSite: Sendable {
                 401, "unauthorized", "\(page.path) requires the token in admin.tokenFile", request,
                 [challenge, Self.noStore])
         }
+        return nil
+    }
+
+    private func page(for request: AdminRequest) -> AdminResponse {
+        if let refusal = refusal(of: request) { return refusal }
+        let page = Page(path: request.path) ?? .index
         switch page {
         case .index: return index(request)
         case .metrics: return metrics(request)
@@ -155,8 +184,7 @@ package struct AdminSite: Sendable {
             fields: [Self.noStore, AdminResponse.Field("Vary", "Accept, Accept-Encoding")],
             body: source.metrics().exposition(format))
         let accepted = request.acceptEncoding.map { AcceptedCodings([Array($0.utf8)]) }
-        // A worker does this between its clients' requests, so it uses the lowest level, which
-        // nevertheless compresses such a text to a twentieth.
+        // The lowest level compresses such a text to a twentieth, too.
         if accepted?.best(of: [.gzip, .identity]) == .gzip,
             let compressed = try? ContentCodings.encode(response.body, as: .gzip, effort: .least)
         {

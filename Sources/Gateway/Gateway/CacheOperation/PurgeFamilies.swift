@@ -40,6 +40,9 @@ extension ServiceMetrics {
             .gauge, "pinfold_cache_purges_under_way",
             "Purges in effect of which something is still to be removed.", removed.patterns)
         add(
+            .gauge, "pinfold_cache_purges_under_way_limit",
+            "Limit on purges of which something is still to be removed.", removed.patternsLimit)
+        add(
             .counter, "pinfold_cache_purges_joined",
             "Purges that became one of everything stored before them: there were too many.",
             removed.joined)

@@ -13,6 +13,7 @@ import PinfoldMetrics
 import PinfoldResolver
 import PinfoldTLS
 import Supervision
+import Threads
 
 /// The running gateway: starts everything, handles the process's signals, reloads, and shuts
 /// everything down. Belongs to the main thread.
@@ -70,6 +71,8 @@ package final class GatewayProcess {
     var service: ServiceReport
     private let contents: ContentServices
     private let passwords: PasswordChecker
+    /// Where metrics are written for whoever reads them.
+    private let scrapes = ThreadPool(name: "metrics", threads: 1, niceness: 5, limit: 64)
     private(set) var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
     /// What operators can do with the cache; `nil` if there is none.
@@ -159,6 +162,7 @@ package final class GatewayProcess {
         shared.pinReporter?.close(withinMilliseconds: 2000)
         contents.close()
         passwords.close()
+        scrapes.close()
         issuer?.close()
         shared.resolver.close()
         cache?.purges.close()
@@ -228,6 +232,7 @@ package final class GatewayProcess {
             status: { published.status() }, reload: { reloads.submit($0) },
             upgrade: { upgrades.submit($0) })
         source.cache = cache
+        source.work = { [scrapes] in scrapes.run($0) }
         let site = AdminSite(source: source, version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
@@ -297,6 +302,7 @@ package final class GatewayProcess {
         for _ in 0..<workerCount {
             metrics.append(WorkerMetrics(dimensions: dimensions))
         }
+        published.passwords.withLock { $0 = passwords }
         published.start(shared, metrics)
         for index in 0..<workerCount {
             let (sockets, mailbox, counters) = (perWorker[index], mailboxes[index], metrics[index])
@@ -344,7 +350,7 @@ package final class GatewayProcess {
             reload.ownCertificates = OwnCertificate.all(of: configuration)
             reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }
             reload.serverSets = policy.allServerSets
-            reload.limits = (configuration.limits.upstreamPerHost, configuration.limits.pending)
+            reload.limits = configuration.limits
         }
     }
 

@@ -3,7 +3,9 @@ import CacheStore
 import Clocks
 import EventLoop
 import Locking
+import PasswordChecks
 import PinReporting
+import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
@@ -38,13 +40,14 @@ final class PublishedState: Sendable {
         var serverSets: [ServerSet] = []
         var pinsets: [PinsetMetrics] = []
         var ownCertificates: [OwnCertificate] = []
-        /// On one server's connections and waiting exchanges; `nil` before the start.
-        var limits: (connections: Int, waiting: Int)?
+        var limits = LimitsConfiguration()
     }
 
     let reload = Locked(Reload())
     /// The issuer of certificates for intercepted tunnels, or `nil` if there is none.
     let issuer = Locked<CertificateIssuer?>(nil)
+    /// Checks passwords; `nil` before the start.
+    let passwords = Locked<PasswordChecker?>(nil)
     /// The last counters of the process that this one has succeeded; `nil` without one.
     let former = Locked<FormerCounters?>(nil)
     /// What operators can do with the cache; `nil` without one.
@@ -80,6 +83,7 @@ final class PublishedState: Sendable {
     func end() {
         _ = services.withLock { $0.take() }
         _ = cache.withLock { $0.take() }
+        _ = passwords.withLock { $0.take() }
     }
 
     /// Each worker's counters; empty before the start.
@@ -129,6 +133,16 @@ final class PublishedState: Sendable {
         return counts
     }
 
+    private func limitUse(_ shared: SharedServices?) -> ServiceMetrics.LimitUse {
+        var use = ServiceMetrics.LimitUse()
+        guard let shared else { return use }
+        use.client = shared.clients.greatestUse
+        use.origin = shared.engine.greatestOriginUse
+        use.passwordChecks = passwords.withLock { $0 }?.pending ?? 0
+        use.resolver = shared.resolver.statistics()
+        return use
+    }
+
     private func serviceMetrics(_ shared: SharedServices?, _ reload: Reload) -> ServiceMetrics {
         var service = ServiceMetrics()
         service.wallSeconds = Clock.wallMilliseconds() / 1000
@@ -136,6 +150,9 @@ final class PublishedState: Sendable {
             var pinset = pinset
             pinset.count(shared?.labels.pinMatches(pinset: pinset.label) ?? [:])
             return pinset
+        }
+        service.certificates = reload.ownCertificates.map {
+            CertificateMetrics(use: $0.use.rawValue, file: $0.file, notAfter: $0.notAfter)
         }
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
@@ -147,12 +164,14 @@ final class PublishedState: Sendable {
         service.addLogs(shared?.accessLog?.lines ?? AccessLogLines(), log.lines)
         service.addInterception(issuer.withLock { $0 }?.statistics() ?? IssuerStatistics())
         service.addPinReports(shared?.pinReporter?.statistics)
-        if let limits = reload.limits {
-            service.addLimits(connections: limits.connections, waiting: limits.waiting)
-        }
+        service.addLimits(
+            reload.limits, passwordChecks: PasswordChecker.limit, limitUse(shared))
+        service.addWorkers(shared?.turnTimes ?? [])
         if let activity = shared?.activity { service.addActivity(activity.snapshot) }
         service.addReachability(reload.hosts)
-        service.addServers(reload.serverSets, now: Clock.monotonicMilliseconds())
+        service.addServers(
+            reload.serverSets, limit: reload.limits.upstreamPerHost,
+            now: Clock.monotonicMilliseconds())
         service.addConfiguration(
             reload, generation: shared?.generationInForce ?? reload.generation,
             isReady: readiness().isReady)

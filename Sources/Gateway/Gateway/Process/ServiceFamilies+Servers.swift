@@ -3,8 +3,10 @@ import PinfoldMetrics
 
 // The servers of reverse listeners that have several.
 extension ServiceMetrics {
-    /// - Parameter now: in milliseconds of the monotonic clock.
-    mutating func addServers(_ sets: [ServerSet], now: Int64) {
+    /// - Parameters:
+    ///   - limit: on connections to a server that has none of its own.
+    ///   - now: in milliseconds of the monotonic clock.
+    mutating func addServers(_ sets: [ServerSet], limit: Int, now: Int64) {
         typealias Sample = ServiceFamily.Sample
         func labels(_ set: ServerSet, _ server: ServerState) -> LabelText {
             var labels = LabelText("listener", set.listener)
@@ -17,7 +19,8 @@ extension ServiceMetrics {
                     labels: labels(set, server), counts: server.counts,
                     standing: server.standing(
                         weight: set.configuration.servers[index].weight, at: now),
-                    load: server.requestsUnderWay
+                    load: server.requestsUnderWay,
+                    limit: set.configuration.servers[index].maxConnections
                 )
             }
         }
@@ -35,6 +38,10 @@ extension ServiceMetrics {
             .gauge, "pinfold_upstream_server_requests_in_flight",
             "Requests that are under way at a server of a route that has several.",
             servers.map { Sample($0.labels, $0.load) })
+        add(
+            .gauge, "pinfold_upstream_server_connections_limit",
+            "Limit on connections to a server of a route that has several.",
+            servers.map { Sample($0.labels, $0.limit ?? limit) })
         add(
             .counter, "pinfold_upstream_server_requests",
             "Requests that were sent to a server of a route that has several, or were to be.",

@@ -1,5 +1,6 @@
 import Activity
 import CacheStore
+import EventLoop
 import PinReporting
 import PinfoldEngine
 import PinfoldMetrics
@@ -36,6 +37,10 @@ extension ServiceMetrics {
             .gauge, "pinfold_cache_entries", "Stored responses, by tier.",
             tiers(store?.memoryEntries, disk?.diskEntries))
         add(
+            .gauge, "pinfold_cache_entries_limit",
+            "Limit on stored responses (cache.entries); the memory tier has none.",
+            tiers(Int?.none, disk?.diskEntriesLimit))
+        add(
             .counter, "pinfold_cache_evictions", "Stored responses removed to make room, by tier.",
             tiers(store?.memoryEvictions, disk?.diskEvictions.total))
         let state =
@@ -56,6 +61,9 @@ extension ServiceMetrics {
         add(
             .gauge, "pinfold_cache_store_queue_bytes", unit: "bytes",
             "Bytes waiting to be written to the disk tier.", disk.queueBytes)
+        add(
+            .gauge, "pinfold_cache_store_queue_limit_bytes", unit: "bytes",
+            "Limit on bytes waiting to be written to the disk tier.", disk.queueLimitBytes)
         add(
             .gauge, "pinfold_cache_store_queue_operations", "Operations waiting for the disk tier.",
             disk.queueDepth)
@@ -183,8 +191,14 @@ extension ServiceMetrics {
             .gauge, "pinfold_interception_certificates",
             "Cached certificates issued for intercepted tunnels.", issuer.kept)
         add(
+            .gauge, "pinfold_interception_certificates_limit",
+            "Limit on cached certificates (interception.maximumCertificates).", issuer.keptLimit)
+        add(
             .gauge, "pinfold_interception_certificates_waiting",
             "Names waiting for a certificate.", issuer.waiting)
+        add(
+            .gauge, "pinfold_interception_certificates_waiting_limit",
+            "Limit on names waiting for a certificate.", issuer.waitingLimit)
         add(
             .counter, "pinfold_interception_certificates_issued", "Certificates issued.",
             issuer.issued)
@@ -214,18 +228,34 @@ extension ServiceMetrics {
             .gauge, "pinfold_pin_reports_waiting",
             "Reports of pin failures that are waiting for delivery.", reporter?.waiting ?? 0)
         add(
+            .gauge, "pinfold_pin_reports_waiting_limit",
+            "Limit on reports that are waiting for delivery.", ReportStatistics.waitingLimit)
+        add(
             .gauge, "pinfold_pin_reports_waiting_bytes", unit: "bytes",
             "Bytes of the reports that are waiting for delivery.", reporter?.waitingBytes ?? 0)
+        add(
+            .gauge, "pinfold_pin_reports_waiting_limit_bytes", unit: "bytes",
+            "Limit on bytes of the reports that are waiting for delivery.",
+            ReportStatistics.waitingLimitBytes)
     }
 
-    /// The limits on one server's connections and waiting exchanges.
-    mutating func addLimits(connections: Int, waiting: Int) {
+    /// How busy each worker is.
+    mutating func addWorkers(_ workers: [TurnTimes]) {
+        func samples(_ nanoseconds: (TurnTimes) -> Int64) -> [Sample] {
+            workers.enumerated().map { index, worker in
+                Sample(
+                    LabelText("worker", "\(index)"),
+                    millionths: UInt64(clamping: nanoseconds(worker) / 1000))
+            }
+        }
         add(
-            .gauge, "pinfold_origin_connections_limit",
-            "Limit on connections to one server (limits.upstreamPerHost).", connections)
+            .counter, "pinfold_worker_busy_seconds", unit: "seconds",
+            "Time in which a worker did something; the rest of the time it waited for events.",
+            samples { $0.busyNanoseconds() })
         add(
-            .gauge, "pinfold_origin_waiting_limit",
-            "Limit on exchanges waiting for a connection to one server (limits.pending).", waiting)
+            .gauge, "pinfold_worker_longest_turn_seconds", unit: "seconds",
+            "Longest time lately for which a worker did not look for new events.",
+            samples { $0.longestNanoseconds() })
     }
 
     mutating func addActivity(_ indicator: ActivityTracker) {
@@ -288,14 +318,6 @@ extension ServiceMetrics {
         add(
             .counter, "pinfold_config_file_refusals",
             "Times that a watched file had changed but could not be used.", reload.fileRefusals)
-        add(
-            .gauge, "pinfold_own_certificate_expiry_seconds", unit: "seconds",
-            "Time left for a certificate that the gateway itself presents or issues with.",
-            reload.ownCertificates.map { certificate in
-                var labels = LabelText("use", certificate.use.rawValue)
-                labels.append("file", certificate.file)
-                return Sample(labels, signed: certificate.notAfter - wallSeconds)
-            })
         add(
             .gauge, "pinfold_config_loaded_timestamp_seconds", unit: "seconds",
             "When the configuration in force was loaded, in seconds since 1970.",

@@ -39,6 +39,8 @@ package final class SharedServices: Sendable {
     private let turnToServe = Atomic<Int>(0)
     /// Which workers' loops turn.
     let turns: LoopTurns
+    /// How busy each worker's loop is.
+    let turnTimes: [TurnTimes]
     private let generations: Locked<Generations>
 
     private struct Generations {
@@ -71,6 +73,7 @@ package final class SharedServices: Sendable {
         self.notifyActivity = notifyActivity
         self.administration = administration
         turns = LoopTurns(workers: mailboxes.count)
+        turnTimes = mailboxes.map { _ in TurnTimes() }
         generations = Locked(Generations(used: Array(repeating: 1, count: mailboxes.count)))
     }
 

@@ -49,7 +49,7 @@ final class Worker {
         self.shared = shared
         self.metrics = metrics
         self.mailbox = mailbox
-        loop = try EventLoop()
+        loop = try EventLoop(turnTimes: shared.turnTimes[index])
         environment = Environment(
             index: index, loop: loop, policy: policy, shared: shared.engine, metrics: metrics)
         environment.host = self

@@ -40,7 +40,9 @@ extension DiskTier: CacheLevel {
         statistics.diskWrites = common.stores
         statistics.diskSkipped = common.skipped
         statistics.damagedEntries = counters.damaged.load(ordering: .relaxed)
+        statistics.diskEntriesLimit = options.diskEntries
         statistics.queueBytes = budget.bytes
+        statistics.queueLimitBytes = budget.limit
         statistics.queueDepth = queue.depth
         statistics.pendingReads = reads.count
         if let index = StoreRefusalReason.allCases.firstIndex(of: .noRoom) {

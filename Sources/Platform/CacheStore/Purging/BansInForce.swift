@@ -92,6 +92,7 @@ final class BansInForce: Sendable {
         state.withLock { state in
             var counts = state.counts
             counts.patterns = state.table.count
+            counts.patternsLimit = BanTable.maximumPatterns
             counts.waitingKeys = state.keys.values.reduce(0) { $0 + $1.keys.count }
             return counts
         }

@@ -148,6 +148,8 @@ public struct PurgeCounts: Sendable, Equatable {
     public var diskEntries: UInt64 = 0
     /// Patterns that are in force because they have not been carried out everywhere.
     public var patterns = 0
+    /// How many there may be.
+    public var patternsLimit = 0
     /// Keys that were removed, and whose rows are yet to be.
     public var waitingKeys = 0
     /// Patterns that were joined to one of everything that was stored before them, because there

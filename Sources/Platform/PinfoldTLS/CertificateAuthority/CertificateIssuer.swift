@@ -92,12 +92,14 @@ package struct IssuerOptions: Sendable {
     package init() {}
 }
 
-/// Counts for metrics; all except the first two only grow.
+/// Counts for metrics; all except the first four only grow.
 package struct IssuerStatistics: Sendable, Hashable {
-    /// Certificates in the cache.
+    /// Certificates in the cache, and how many there may be.
     package var kept = 0
-    /// Names waiting for their certificate.
+    package var keptLimit = 0
+    /// Names waiting for their certificate, and how many may wait.
     package var waiting = 0
+    package var waitingLimit = 0
     /// Certificates issued.
     package var issued = 0
     /// Requests answered with a cached certificate.

@@ -136,7 +136,9 @@ final class IssuerCore: Sendable {
         monitor.withLock { state in
             var statistics = state.statistics
             statistics.kept = state.kept.count
+            statistics.keptLimit = state.kept.limit
             statistics.waiting = state.waiters.count
+            statistics.waitingLimit = options.maximumWaiting
             return statistics
         }
     }

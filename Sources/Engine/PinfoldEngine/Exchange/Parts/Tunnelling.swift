@@ -1,3 +1,5 @@
+import PinfoldMetrics
+
 extension Exchange {
     /// The tunnel of a CONNECT or of a switched protocol, from the request to its end.
     package struct Tunnelling {
@@ -11,6 +13,13 @@ extension Exchange {
         package private(set) var interceptionPass: InterceptionPass?
         /// The result of inspecting it; `nil` if it was not inspected.
         package private(set) var inspection: TunnelInspection?
+        /// Whether a client has asked for it; if not, the server has switched protocols.
+        let isRequested: Bool
+        /// What has become of it, once that is known.
+        private(set) var result: TunnelResult?
+
+        /// - Parameter isRequested: `false` for what a switch of protocols leads into.
+        init(isRequested: Bool) { self.isRequested = isRequested }
 
         /// It waits for a connection to its destination, or for that server's verification.
         mutating func wait(for opening: any TunnelOpening) { self.opening = opening }
@@ -32,5 +41,8 @@ extension Exchange {
 
         /// - Parameter result: `nil` if it ended before there was one.
         mutating func inspected(_ result: TunnelInspection?) { inspection = result }
+
+        /// It is known what has become of it.
+        mutating func ends(as result: TunnelResult) { self.result = result }
     }
 }

@@ -12,6 +12,9 @@ extension Exchange {
         /// The result of inspecting it; `nil` if it was not inspected.
         package private(set) var inspection: TunnelInspection?
 
+        /// Whether its bytes are relayed.
+        var isRelayed: Bool { carrier is Relay }
+
         /// It waits for a connection to its destination, or for that server's verification.
         mutating func wait(for opening: any TunnelOpening) { self.opening = opening }
 

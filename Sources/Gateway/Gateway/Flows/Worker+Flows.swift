@@ -2,72 +2,70 @@ import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
 
-// What the worker does for its exchanges: it writes them to the access log.
+// What the worker does for its exchanges: it makes the record of each one that has ended, and passes
+// it to whoever shows exchanges.
 extension Worker: EnvironmentHost {
-    package func exchangeEnded(_ exchange: Exchange, _ reported: ExchangeRecord) {
-        if let log = shared.accessLog { write(exchange, reported, to: log) }
-    }
-
-    /// Passes an exchange's line to the access log.
-    private func write(_ exchange: Exchange, _ reported: ExchangeRecord, to log: AccessLog) {
-        guard let peer = exchange.intake.peer, index < log.producers.count else { return }
-        var record = AccessLogRecord(client: peer)
-        let milliseconds = Int64(clamping: reported.durationMicroseconds / 1000)
-        record.timeMilliseconds = environment.wallMilliseconds - milliseconds
-        record.exchange = exchange.report.id
+    package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
+        guard let peer = exchange.intake.peer else { return }
+        var record = FlowRecord(client: peer, counted: counted)
+        fill(&record, from: exchange)
         let ingress = exchange.intake.ingress
-        record.listener = ingress?.label ?? .other
-        record.host = exchange.report.hostLabel
-        record.status = exchange.report.status
-        record.version = exchange.request.length > 0 ? exchange.request.version : nil
-        record.cache = exchange.report.cacheResult
-        record.forwarded = exchange.reasonForwarded
-        record.notStored = exchange.notStoredReason
-        record.reason = exchange.remarks.fault.map { UInt16(clamping: $0.reason.index) }
-        if record.reason != nil { record.spoken = ingress?.spoken }
-        // As in every web server's log: content, without heads and framing.
-        record.requestBytes = reported.requestBytes
-        record.responseBytes = reported.responseBytes
-        record.durationMicroseconds = reported.durationMicroseconds
-        record.upstreamVersion = exchange.report.serverCarrier?.version
-        record.upstreamTLS = exchange.report.serverTLS
-        let session = ingress?.session
-        record.clientTLS = session?.version
-        if case .bound = exchange.intake.ingress?.role { record.isIntercepted = true }
-        if let tunnel = exchange.tunnel {
-            record.spoken = ingress?.spoken
-            if tunnel.isIntercepted { record.isIntercepted = true }
-            record.interceptionPass = tunnel.interceptionPass
-            record.inspection = tunnel.inspection
-        }
-        if let endpoint = exchange.remarks.failedAttempts?.last ?? exchange.report.server {
-            record.setUpstream(endpoint)
-        }
         let remarks = exchange.remarks
-        var notes = AccessLogNotes(
+        var notes = FlowNotes(
             steps: remarks.transformed?.text ?? [], rule: remarks.rule ?? [],
             reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [],
             way: exchange.wayBytes)
         if ingress?.original != nil { addDestination(of: exchange, to: &record, &notes) }
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {
-            log.producers[index].log(
-                record, head: head.bytes.span, texts: AccessLogTexts(head), session: session,
-                notes: notes)
-            return
+            return pass(record, head.bytes.span, FlowTexts(head), ingress?.session, notes)
         }
-        let texts = AccessLogTexts(exchange.request)
-        exchange.withRequestHead {
+        let texts = FlowTexts(exchange.request)
+        exchange.withRequestHead { pass(record, $0, texts, ingress?.session, notes) }
+    }
+
+    /// Passes a record to whoever shows exchanges.
+    /// - Parameters:
+    ///   - head: the bytes of the request's head, valid during the call.
+    ///   - texts: where the texts are in it.
+    private func pass(
+        _ record: FlowRecord, _ head: Span<UInt8>, _ texts: FlowTexts, _ session: ClientSession?,
+        _ notes: FlowNotes
+    ) {
+        if let log = shared.accessLog, index < log.producers.count {
             log.producers[index].log(
-                record, head: $0, texts: texts, session: session, notes: notes)
+                record, head: head, texts: texts, session: session, notes: notes)
         }
+    }
+
+    /// Fills in what is not counted.
+    private func fill(_ record: inout FlowRecord, from exchange: Exchange) {
+        let milliseconds = Int64(clamping: record.counted.durationMicroseconds / 1000)
+        record.timeMilliseconds = environment.wallMilliseconds - milliseconds
+        record.exchange = exchange.report.id
+        let ingress = exchange.intake.ingress
+        record.version = exchange.request.length > 0 ? exchange.request.version : nil
+        record.forwarded = exchange.reasonForwarded
+        if record.counted.failure != nil { record.spoken = ingress?.spoken }
+        record.upstreamVersion = exchange.report.serverCarrier?.version
+        record.upstreamTLS = exchange.report.serverTLS
+        record.clientTLS = ingress?.session?.version
+        if case .bound = ingress?.role { record.isIntercepted = true }
+        if let tunnel = exchange.tunnel {
+            record.spoken = ingress?.spoken
+            if tunnel.isIntercepted { record.isIntercepted = true }
+            record.interceptionPass = tunnel.interceptionPass
+            record.inspection = tunnel.inspection
+        }
+        if let endpoint = exchange.lastServer { record.setUpstream(endpoint) }
+        record.isReused = exchange.report.reusedConnection
     }
 }
 
 extension Worker {
     /// Adds what is known of where a client of a transparent listener was going.
     private func addDestination(
-        of exchange: Exchange, to record: inout AccessLogRecord, _ notes: inout AccessLogNotes
+        of exchange: Exchange, to record: inout FlowRecord, _ notes: inout FlowNotes
     ) {
         notes.authority = exchange.transparentAuthority ?? []
         guard let original = exchange.foreignOriginal else { return }
@@ -92,7 +90,7 @@ extension Ingress {
     }
 }
 
-extension AccessLogTexts {
+extension FlowTexts {
     fileprivate init(_ head: ClientHead) {
         self.init(
             method: head.method, target: head.target, userAgent: head.userAgent,

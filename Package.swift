@@ -127,8 +127,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "CSQLite", "HTTPCore", "ContentCoding", "Trust", "Authentication",
         "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema", "Clocks", "Locking",
         "Threads", "Files", "Supervision",
-        "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldEngine", "PinfoldClient", "Imaging",
-        "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
+        "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldMetrics", "PinfoldEngine",
+        "PinfoldClient", "Imaging", "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],
 ]
 

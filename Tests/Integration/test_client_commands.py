@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -186,8 +188,25 @@ def test_timing_names_the_parts(httpbin: HTTPBin) -> None:
     done = client("get", "--timing", httpbin.url("/redirect/1"))
     lines = done.stderr.decode().splitlines()
     assert len(lines) == 2
-    assert lines[0].startswith(f"302 {httpbin.url('/redirect/1')}: queued ")
-    assert "first byte " in lines[1] and "total " in lines[1]
+    assert lines[0].startswith(f"302 {httpbin.url('/redirect/1')}: queue ")
+    # The connection of the first request carries the second.
+    assert ", connect " in lines[0] and ", connect " not in lines[1]
+    assert ", first byte " in lines[1] and ", total " in lines[1]
+
+
+def test_the_parts_of_a_timing_add_up(origin) -> None:
+    def answer_late(_: object) -> object:
+        begun = time.monotonic()
+        until(lambda: time.monotonic() > begun + 0.5, "the response is late")
+        return reply(b"x" * 100)
+
+    done = client("get", "--timing", origin(answer_late).url("/"))
+    (line,) = done.stderr.decode().splitlines()
+    times = {name: float(value) for name, value in
+             re.findall(r"(queue|dns|connect|tls|first byte|body|total) ([\d.]+) ms", line)}
+    assert times["first byte"] >= 500, line
+    total = times.pop("total")
+    assert total / 2 < sum(times.values()) <= total, line
 
 
 def test_timing_names_what_failed_too(httpbin: HTTPBin, tmp_path: Path) -> None:
@@ -199,9 +218,9 @@ def test_timing_names_what_failed_too(httpbin: HTTPBin, tmp_path: Path) -> None:
         [nobody, httpbin.url("/delay/10")])
     assert any(line.endswith(", failed (connection-refused)") for line in lines)
     done = client("download", "--timing", nobody, "-o", tmp_path / "a")
-    assert f"no response {nobody}: queued " in done.stderr.decode()
+    assert f"no response {nobody}: queue " in done.stderr.decode()
     done = client("download", "--timing", httpbin.url("/status/404"), "-o", tmp_path / "a")
-    assert f"404 {httpbin.url('/status/404')}: queued " in done.stderr.decode()
+    assert f"404 {httpbin.url('/status/404')}: queue " in done.stderr.decode()
 
 
 def test_a_timeout_is_reported(httpbin: HTTPBin) -> None:
@@ -444,7 +463,8 @@ def test_tls_goes_through_a_tunnel(gateway, secure, pki) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == b"secret"
     errors = done.stderr.decode()
-    places = [errors.find(f", {part} ") for part in ("connect", "tunnel", "TLS", "first byte", "total")]
+    places = [errors.find(f"{part} ") for part in
+              (", connect", " (tunnel", ", tls", ", first byte", ", total")]
     assert -1 not in places and places == sorted(places), errors
 
 

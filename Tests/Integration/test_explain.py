@@ -301,6 +301,18 @@ def test_json_of_a_live_server(origin, pki, tmp_path, kind):
     server = found["server"]
     assert same == code == (1 if kind in ("refused", "unreachable") else 0)
     assert server["verdict"] == kind
+    times = {name: value for name, value in server.items() if name.endswith("_us")}
+    if kind == "not-asked":
+        assert server["tried"] is None and not times and "time" not in shown
+    else:
+        port = url.rstrip("/").rpartition(":")[2]
+        assert server["tried"] in (f"127.0.0.1:{port}", f"[::1]:{port}")
+        # The name is in the hosts file, or an address: how it was resolved does not matter here.
+        assert set(times) - {"dns_us"} == {"connect_us"} | (
+            {"tls_us"} if kind != "unreachable" else set())
+        assert shown["time"].count(" ms") == len(times)
+        if kind == "unreachable":
+            assert shown["tried"] == server["tried"]
     if kind == "trusted":
         assert shown["server"] == f"trusted (TLS {server['version']})"
         assert server["address"]["verdict"] == "allowed"

@@ -5,6 +5,7 @@ import Gateway
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldEngine
+import PinfoldMetrics
 import PinfoldTLS
 
 /// `pinfold explain URL`: explains how the gateway would handle a request.
@@ -98,11 +99,10 @@ struct Explain: ParsableCommand {
         let configuration = try options.source.load().snapshot
         let target = try Self.target(url, configuration)
         let policy = try PolicySnapshot(forQueries: configuration)
+        var times = PhaseTimes()
         let addresses =
             given.isEmpty && target.unixPath == nil
-            ? try NameLookup.addresses(
-                of: target.host, configuration.resolver, milliseconds: Self.milliseconds)
-            : .success(given)
+            ? try Self.lookUp(target.host, configuration, &times) : .success(given)
         var asker = RouteExplanation.Asker()
         if let client { asker.client = client }
         asker.method = method
@@ -121,8 +121,29 @@ struct Explain: ParsableCommand {
             policy, target, addresses: addresses, asking: asker, now: Clock.wallSeconds())
         var explanation = Explanation(url: url, route: route)
         explanation.client = client.map { ($0, configuration.access.serves(client: $0)) }
-        if connect { explanation.server = look(at: route, policy) }
+        if connect {
+            let timeline = ConnectionTimeline()
+            explanation.server = look(at: route, policy, noting: timeline)
+            times.add(timeline.phases(now: Clock.monotonicMicroseconds()))
+            if let tried = timeline.tried {
+                explanation.tried = tried
+                explanation.times = times
+            }
+        }
         return explanation
+    }
+
+    /// Resolves the host's name, which is a phase unless it is an address.
+    private static func lookUp(
+        _ host: String, _ configuration: ConfigurationSnapshot, _ times: inout PhaseTimes
+    ) throws -> Result<[IPAddress], ExchangeError> {
+        let begun = Clock.monotonicMicroseconds()
+        let result = try NameLookup.addresses(
+            of: host, configuration.resolver, milliseconds: milliseconds)
+        if IPAddress(literal: host.utf8.span) == nil {
+            times.add(.dns, UInt64(max(0, Clock.monotonicMicroseconds() - begun)))
+        }
+        return result
     }
 
     /// What is asked for: a URL, or the Unix socket of a reverse listener's server.
@@ -168,7 +189,9 @@ struct Explain: ParsableCommand {
 
     /// Connects to the server as the gateway would: only if the gateway would use TLS, and only
     /// to addresses that the gateway would connect to.
-    private func look(at route: RouteExplanation, _ policy: PolicySnapshot) -> Explanation.Server {
+    private func look(
+        at route: RouteExplanation, _ policy: PolicySnapshot, noting timeline: ConnectionTimeline
+    ) -> Explanation.Server {
         guard !route.isRefused else { return .notChecked("every way is refused") }
         guard let way = route.verifiedWay else {
             return .notChecked("the gateway would not use TLS")
@@ -178,7 +201,7 @@ struct Explain: ParsableCommand {
             let shown = try ServerProbe(context: context, milliseconds: Self.milliseconds)
                 .look(
                     at: route.host, port: way.port, addresses: way.addresses, under: policy,
-                    by: way.ways, telling: way.header)
+                    by: way.ways, telling: way.header, noting: timeline)
             let address = shown.endpoint.address
             if let failure = shown.failure { return .refused(address, .tlsFailed(failure)) }
             let reported = (shown.facts?.outcomes ?? []).compactMap { outcome in

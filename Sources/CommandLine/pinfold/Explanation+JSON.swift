@@ -2,6 +2,7 @@ import Gateway
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldEngine
+import PinfoldMetrics
 import Trust
 
 // What `pinfold explain --json` prints.
@@ -61,7 +62,7 @@ extension Explanation {
         cacheObject.add("detail", cache.reason)
         if let applied = route.cacheRules { cacheObject.add("rules", Self.json(applied)) }
         object.add("cache", cacheObject)
-        object.add("server", server.map(Self.json))
+        object.add("server", server.map(json))
         return object.text
     }
 
@@ -143,7 +144,7 @@ extension Explanation {
         return object
     }
 
-    private static func json(_ server: Server) -> JSONObject {
+    private func json(_ server: Server) -> JSONObject {
         let verdict: String
         var address: IPAddress?
         var version: String?
@@ -166,7 +167,11 @@ extension Explanation {
                 Self.json(
                     RouteExplanation.Destination(verdict: .allowed, address: $0, detail: nil))
             })
+        object.add("tried", tried.map { "\($0)" })
         object.add("version", version)
+        for phase in Phase.allCases {
+            if let took = times[phase] { object.add("\(phase.label)_us", Int(clamping: took)) }
+        }
         object.add(fault, else: detail)
         object.add(
             "reported",

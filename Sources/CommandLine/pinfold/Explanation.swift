@@ -3,6 +3,7 @@ import Gateway
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldEngine
+import PinfoldMetrics
 import Trust
 
 /// What `pinfold explain` prints, as lines and as JSON.
@@ -24,6 +25,10 @@ struct Explanation {
     var client: (address: IPAddress, isServed: Bool)?
     /// `nil` without `--connect`.
     var server: Server?
+    /// The address that was tried last with `--connect`; `nil` if none was.
+    var tried: Endpoint?
+    /// What was waited for then.
+    var times = PhaseTimes()
 
     /// Whether the client, every way, or the server is refused.
     var isRefused: Bool {
@@ -92,7 +97,9 @@ struct Explanation {
         }
         switch server {
         case .notChecked(let reason): lines.append("server: not checked: \(reason)")
-        case .unreachable(let reason): lines.append("server: \(reason)")
+        case .unreachable(let reason):
+            if let tried { lines.append("tried: \(tried)") }
+            lines.append("server: \(reason)")
         case .refused(let address, let fault):
             lines += ["connected to: \(address)", "server: \(Self.text(fault))"]
         case .trusted(let address, let version, let reported):
@@ -100,6 +107,8 @@ struct Explanation {
             lines += reported.map { "reported only: \($0)" }
         case nil: break
         }
+        let parts = PhaseText.parts(of: times)
+        if !parts.isEmpty { lines.append("time: \(parts.joined(separator: ", "))") }
         return lines
     }
 

@@ -57,6 +57,12 @@ public struct HistogramBuckets: Sendable {
         1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
     ])
 
+    /// Durations in microseconds of phases, of which every host entry has several: few bounds, from
+    /// 0.5 ms to 60 s.
+    public static let phases = HistogramBuckets([
+        500, 2500, 10_000, 50_000, 250_000, 1_000_000, 5_000_000, 15_000_000, 60_000_000,
+    ])
+
     /// Durations in microseconds of what may last for hours: 1 s to a day.
     public static let streams = HistogramBuckets(
         [1, 5, 15, 60, 300, 900, 3600, 14_400, 43_200, 86_400].map { $0 * 1_000_000 })

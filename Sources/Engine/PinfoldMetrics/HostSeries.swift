@@ -175,6 +175,7 @@ extension ExpositionWriter {
             "pinfold_host_failures", .counter,
             help: "Exchanges with hosts of an entry that were refused, failed or cut off.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.failures)) }
+        writePhases(snapshot)
         writeCertificates(hosts, snapshot.service.certificates)
         family(
             "pinfold_host_tunnels", .counter,
@@ -194,5 +195,26 @@ extension ExpositionWriter {
             "pinfold_interception_given_up", .counter,
             help: "Intercepted tunnels that clients gave up without a request, by entry.")
         for host in hosts { sample(host.labels, host.total(at: HostLayout.givenUp)) }
+    }
+
+    /// What exchanges spent their time on; phases that have not happened have no series.
+    private mutating func writePhases(_ snapshot: MetricsSnapshot) {
+        family(
+            "pinfold_host_phase_duration_seconds", .histogram,
+            help: "What exchanges with hosts of an entry spent their time on, by phase.",
+            unit: "seconds")
+        let scale = HistogramScale(.phases, inMillionths: true)
+        for host in snapshot.hosts.inForceAndOther {
+            let blocks = snapshot.workers.compactMap { $0.reading(host.index, of: $0.phases) }
+            guard !blocks.isEmpty else { continue }
+            for phase in Phase.allCases {
+                var totals = HistogramTotals()
+                for block in blocks { totals.add(block, at: PhaseLayout.histogram(phase)) }
+                guard totals.count > 0 else { continue }
+                var labels = LabelText("host", host.label)
+                labels.append("phase", phase.label)
+                histogram(labels, totals, scale)
+            }
+        }
     }
 }

@@ -22,6 +22,13 @@ enum PinsetLayout {
     static var cells: Int { results }
 }
 
+/// The layout of a block of what the exchanges of a host entry spent their time on.
+enum PhaseLayout {
+    static var cells: Int { Phase.allCases.count * HistogramBuckets.cells }
+
+    static func histogram(_ phase: Phase) -> Int { Int(phase.rawValue) * HistogramBuckets.cells }
+}
+
 /// The layout of a route's block: the request series, the histograms, and the counts by cache
 /// result, by reason and by status code.
 enum RouteLayout {

@@ -39,6 +39,8 @@ public struct ExchangeRecord: Sendable, Equatable {
     /// From sending the request's head to receiving the response's head, in microseconds; `nil` if
     /// no server was contacted, or none responded.
     public var firstByteMicroseconds: UInt64?
+    /// What it spent its time on.
+    public var phases = PhaseTimes()
     /// Why it was refused or failed, by the index of the reason; `nil` if it was not.
     public var failure: Int?
     /// Why the response was not stored, by the index of the reason; `nil` if it was, or if there
@@ -82,6 +84,7 @@ public final class WorkerMetrics: Sendable {
     public let dimensions: MetricsDimensions
     @usableFromInline let plain: CounterCells
     let hosts = SlotBlocks(cells: HostLayout.cells)
+    let phases = SlotBlocks(cells: PhaseLayout.cells)
     let pinsets = SlotBlocks(cells: PinsetLayout.cells)
     private let routes: RouteBlocks
     /// Status codes that have no cell in a route's block.
@@ -92,6 +95,7 @@ public final class WorkerMetrics: Sendable {
     private let durations = HistogramBuckets.durations
     private let sizes = HistogramBuckets.sizes
     private let statusCodes = StatusCodes()
+    private let phaseBuckets = HistogramBuckets.phases
 
     /// Counters at zero.
     public init(dimensions: MetricsDimensions) {
@@ -132,6 +136,7 @@ public final class WorkerMetrics: Sendable {
             block.add(1, to: RouteLayout.firstByte + durations.bucket(of: time))
             block.add(time, to: RouteLayout.firstByte + HistogramBuckets.sumCell)
         }
+        if exchange.phases.haveWaits { countPhases(exchange) }
         if let reason = exchange.notStored {
             block.add(1, to: RouteLayout.notStored + min(reason, RouteLayout.notStoredReasons - 1))
         }
@@ -149,6 +154,28 @@ public final class WorkerMetrics: Sendable {
         guard StatusCodes.all.contains(Int(status)) else { return }
         let block = rareCodes.forWriting(route) ?? rareCodes.ofOther(insteadOf: route)
         block.add(1, to: Int(status) - StatusCodes.all.lowerBound)
+    }
+
+    /// Counts what an exchange spent its time on. How long tunnels and the like are open is in
+    /// histograms of their own.
+    @inline(never)
+    private func countPhases(_ exchange: ExchangeRecord) {
+        let block = block(exchange.route.host, of: phases)
+        // One after the other: most exchanges have the first byte and the body only.
+        count(.firstByte, exchange, in: block)
+        if exchange.kind == .request { count(.body, exchange, in: block) }
+        count(.queue, exchange, in: block)
+        count(.dns, exchange, in: block)
+        count(.connect, exchange, in: block)
+        count(.tls, exchange, in: block)
+    }
+
+    @inline(__always)
+    private func count(_ phase: Phase, _ exchange: ExchangeRecord, in block: CounterCells) {
+        guard let microseconds = exchange.phases[phase] else { return }
+        let start = PhaseLayout.histogram(phase)
+        block.add(1, to: start + phaseBuckets.bucket(of: microseconds))
+        block.add(microseconds, to: start + HistogramBuckets.sumCell)
     }
 
     /// A route's block; that of `other` for a name whose slot has been reassigned.

@@ -22,8 +22,8 @@ struct ExchangeReuseTests {
                 "token", "deadline", "wheelEntry", "isQuiet", "isQueued",
                 "environment", "metrics", "origins", "store", "state", "client", "request",
                 "response", "intake", "forwarding", "report", "remarks", "caller", "upload",
-                "caching", "storing", "serving", "collapsing", "tunnel", "limiting", "balanced",
-                "changed", "nextInQueue", "previousInQueue",
+                "caching", "storing", "serving", "collapsing", "tunnel", "limiting", "waits",
+                "balanced", "changed", "nextInQueue", "previousInQueue",
             ])
     }
 
@@ -50,6 +50,7 @@ struct ExchangeReuseTests {
             ("collapsing", { $0.collapsing.lead(9) }),
             ("tunnel", { $0.tunnel = Exchange.Tunnelling() }),
             ("limiting", { $0.limiting = Exchange.Limiting(nil, reported: []) }),
+            ("waits", { $0.waits.begin(at: 5) }),
         ]
     }
 

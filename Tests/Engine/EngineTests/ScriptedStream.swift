@@ -11,7 +11,7 @@ final class ScriptedStream: UpstreamStream {
 
     let endpoint: Endpoint
     let wasReused: Bool
-    var connectionTimes: ConnectionTimes? { nil }
+    let timeline = ConnectionTimeline()
     var tlsVersion: TLSVersion? { nil }
     var carrier: HTTPCarrier { .http1 }
     var isEventStream: Bool { false }

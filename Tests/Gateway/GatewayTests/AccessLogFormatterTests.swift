@@ -11,8 +11,8 @@ import Testing
 struct AccessLogFormatterTests {
     private func line(
         _ format: AccessLogFormat, _ request: LoggedRequest, session: ClientSession? = nil,
-        notes: AccessLogNotes = AccessLogNotes(),
-        _ change: (inout AccessLogRecord) -> Void = { _ in }
+        notes: FlowNotes = FlowNotes(),
+        _ change: (inout FlowRecord) -> Void = { _ in }
     ) -> String {
         var record = LoggedRequest.record(0xabc)
         change(&record)
@@ -26,15 +26,23 @@ struct AccessLogFormatterTests {
         return String(decoding: output.bytes, as: UTF8.self)
     }
 
-    private func full(_ record: inout AccessLogRecord) {
-        record.status = 502
-        record.cache = .hitStale
-        record.reason = 0
+    private func full(_ record: inout FlowRecord) {
+        record.counted.status = 502
+        record.counted.cache = .hitStale
+        record.counted.failure = 0
         record.forwarded = .varyMiss
-        record.notStored = .responseNoStore
-        record.requestBytes = 12
-        record.responseBytes = 3456
-        record.durationMicroseconds = 789
+        // By its place among the reasons.
+        record.counted.notStored = 2
+        record.counted.requestBytes = 12
+        record.counted.responseBytes = 3456
+        record.counted.durationMicroseconds = 789
+        record.counted.phases.add(.queue, 0)
+        record.counted.phases.add(.dns, 1)
+        record.counted.phases.add(.connect, 20)
+        record.counted.phases.add(.tls, 300)
+        record.counted.phases.add(.firstByte, 400)
+        record.counted.phases.add(.body, 60)
+        record.isReused = false
         record.upstreamVersion = .http2
         record.upstreamTLS = .tls13
         record.setUpstream(Endpoint(address: .v6(0x2001_0db8_0000_0000, 1), port: 443))
@@ -42,11 +50,11 @@ struct AccessLogFormatterTests {
 
     @Test func `a server on a Unix socket is shown by its path, a parent by its name`() {
         let request = LoggedRequest(method: "GET", target: "/")
-        let notes = AccessLogNotes(way: Array("/run/\"a\".sock".utf8))
+        let notes = FlowNotes(way: Array("/run/\"a\".sock".utf8))
         let socket = line(.json, request, notes: notes) { $0.setUpstream(.unnamed) }
         #expect(socket.contains(#""upstream":"unix:/run/\"a\".sock""#), "\(socket)")
         #expect(!socket.contains("parent"))
-        let parent = line(.json, request, notes: AccessLogNotes(way: Array("corp".utf8))) {
+        let parent = line(.json, request, notes: FlowNotes(way: Array("corp".utf8))) {
             $0.setUpstream(Endpoint(address: .loopbackV4, port: 3128))
         }
         #expect(parent.contains(#""parent":"corp","upstream":"127.0.0.1:3128""#), "\(parent)")
@@ -61,9 +69,11 @@ struct AccessLogFormatterTests {
                 {"time":"2026-11-21T04:40:13.123Z","id":"0000000000000abc",\
                 "client":"127.0.0.1:5000","listener":"proxy","host":"api","method":"POST",\
                 "target":"http://***@h/x?\\"q\\"","version":"HTTP/1.1","status":502,\
-                "duration_us":789,"request_bytes":12,"response_bytes":3456,"cache":"hit_stale",\
+                "duration_us":789,"queue_us":0,"dns_us":1,"connect_us":20,"tls_us":300,\
+                "first_byte_us":400,"body_us":60,\
+                "request_bytes":12,"response_bytes":3456,"cache":"hit_stale",\
                 "forwarded":"vary-miss","not_stored":"no-store",\
-                "upstream":"[2001:db8::1]:443","upstream_version":"HTTP/2.0",\
+                "upstream":"[2001:db8::1]:443","reused":false,"upstream_version":"HTTP/2.0",\
                 "upstream_tls":"TLSv1.3","reason":"pin_mismatch",\
                 "user_agent":"curl/8","referer":"http://r/"}
 
@@ -92,10 +102,10 @@ struct AccessLogFormatterTests {
     @Test func `a JSON line is whole even if next to nothing is known`() {
         let request = LoggedRequest(method: "", target: "")
         let text = line(.json, request) { record in
-            record.status = 0
+            record.counted.status = 0
             record.version = nil
-            record.listener = LabelIndex(slot: 2, use: 0)
-            record.host = LabelIndex(slot: 1, use: 1)
+            record.counted.route = RouteIndex(
+                listener: LabelIndex(slot: 2, use: 0), host: LabelIndex(slot: 1, use: 1))
         }
         #expect(
             text == """
@@ -136,12 +146,14 @@ struct AccessLogFormatterTests {
         #expect(
             line(.combined, request, full) == #"""
                 127.0.0.1 - - [21/Nov/2026:04:40:13 +0000] "GET /a\"b HTTP/1.1" 502 3456 \#
-                "http://***@r/" "Agent \xc3\xa9" 0000000000000abc pin_mismatch
+                "http://***@r/" "Agent \xc3\xa9" 0000000000000abc pin_mismatch \#
+                queue_us=0 dns_us=1 connect_us=20 tls_us=300 first_byte_us=400 body_us=60 \#
+                upstream=[2001:db8::1]:443 reused=false
 
                 """#)
         let empty = LoggedRequest(method: "", target: "")
         let least = line(.combined, empty) { record in
-            record.status = 0
+            record.counted.status = 0
             record.version = nil
         }
         #expect(
@@ -164,7 +176,29 @@ struct AccessLogFormatterTests {
             let request = LoggedRequest(method: "OPTIONS", target: target)
             let text = line(.combined, request, session: session)
             #expect(text.contains("\"OPTIONS \(target) HTTP/1.1\" "), "\(text)")
+            #expect(text.hasSuffix(" - tunnel=\"a.test:8443\"\n"), "\(text)")
         }
+    }
+
+    @Test func `a combined line names the rule and the socket in quotation marks`() {
+        let notes = FlowNotes(rule: Array("no \"x\"".utf8), way: Array("/run/a.sock".utf8))
+        let text = line(.combined, LoggedRequest(), notes: notes) { record in
+            record.setUpstream(.unnamed)
+            record.isReused = true
+        }
+        #expect(
+            text.hasSuffix(#" - upstream="unix:/run/a.sock" reused=true rule="no \"x\"""# + "\n"),
+            "\(text)")
+    }
+
+    @Test func `only the phases that happened are in a line`() {
+        let text = line(.json, LoggedRequest()) { record in
+            record.counted.phases.add(.firstByte, 7)
+            record.counted.phases.add(.firstByte, 5)
+            record.isReused = true
+        }
+        #expect(text.contains(#""duration_us":0,"first_byte_us":12,"request_bytes""#), "\(text)")
+        #expect(text.contains(#""reused":true"#))
     }
 
     @Test func `any bytes in the texts yield one line that a JSON parser accepts`() throws {
@@ -188,6 +222,7 @@ struct AccessLogFormatterTests {
     }
 
     @Test func `a reason beyond the table is other`() {
-        #expect(line(.json, LoggedRequest()) { $0.reason = 2 }.contains("\"reason\":\"other\""))
+        let text = line(.json, LoggedRequest()) { $0.counted.failure = 2 }
+        #expect(text.contains("\"reason\":\"other\""))
     }
 }

@@ -45,8 +45,8 @@ struct AccessLogRingTests {
         let request = LoggedRequest(
             method: "PATCH", target: "/t", userAgent: "agent", referer: "ref")
         var record = LoggedRequest.record(7)
-        record.reason = 3
-        record.responseBytes = .max
+        record.counted.failure = 3
+        record.counted.responseBytes = .max
         record.upstreamAddress = .v6(1, 2)
         let (bytes, texts) = request.head
         #expect(owned.ring.push(record, head: bytes.span, texts) == .queued)
@@ -54,8 +54,8 @@ struct AccessLogRingTests {
         let isDrained = owned.ring.drain(upTo: owned.ring.headPosition) { entry in
             count += 1
             #expect(entry.record.exchange == 7)
-            #expect(entry.record.reason == 3)
-            #expect(entry.record.responseBytes == .max)
+            #expect(entry.record.counted.failure == 3)
+            #expect(entry.record.counted.responseBytes == .max)
             #expect(entry.record.upstreamAddress == .v6(1, 2))
             #expect(entry.record.version == .http11)
             #expect(text(entry.method) == "PATCH")
@@ -185,7 +185,7 @@ struct AccessLogRingTests {
     @Test func `ranges outside the head are cut to what is inside`() {
         let owned = Owned()
         let bytes = Array("0123".utf8)
-        let texts = AccessLogTexts(
+        let texts = FlowTexts(
             method: ByteRange(start: 2, count: 9), target: ByteRange(start: 4, count: 1),
             userAgent: ByteRange(start: 400, count: 1),
             referer: ByteRange(start: .max, count: .max))

@@ -15,26 +15,27 @@ struct LoggedRequest {
     var referer = ""
 
     /// The head's bytes and the positions of the texts in them.
-    var head: ([UInt8], AccessLogTexts) {
+    var head: ([UInt8], FlowTexts) {
         var bytes: [UInt8] = []
         func add(_ text: String) -> ByteRange {
             defer { bytes += Array(text.utf8) + [UInt8(ascii: " ")] }
             return ByteRange(from: bytes.count, to: bytes.count + text.utf8.count)
         }
-        let texts = AccessLogTexts(
+        let texts = FlowTexts(
             method: add(method), target: add(target), userAgent: add(userAgent),
             referer: add(referer))
         return (bytes, texts)
     }
 
-    static func record(_ exchange: UInt64 = 1) -> AccessLogRecord {
-        var record = AccessLogRecord(
-            client: Endpoint(address: .v4(0x7f00_0001), port: 5000))
+    static func record(_ exchange: UInt64 = 1) -> FlowRecord {
+        let name = LabelIndex(slot: 1, use: 0)
+        var record = FlowRecord(
+            client: Endpoint(address: .v4(0x7f00_0001), port: 5000),
+            counted: ExchangeRecord(
+                route: RouteIndex(listener: name, host: name), method: .get, status: 200,
+                cache: .none, durationMicroseconds: 0, requestBytes: 0, responseBytes: 0))
         record.timeMilliseconds = 1_795_236_013_123
         record.exchange = exchange
-        record.listener = LabelIndex(slot: 1, use: 0)
-        record.host = LabelIndex(slot: 1, use: 0)
-        record.status = 200
         record.version = .http11
         return record
     }
@@ -45,7 +46,7 @@ struct LoggedRequest {
 }
 
 extension AccessLogProducer {
-    func log(_ record: AccessLogRecord, _ request: LoggedRequest = LoggedRequest()) {
+    func log(_ record: FlowRecord, _ request: LoggedRequest = LoggedRequest()) {
         let (bytes, texts) = request.head
         log(record, head: bytes.span, texts: texts)
     }

@@ -135,7 +135,7 @@ struct AccessLogTests {
         let added = labels.hosts.indexes(for: ["added"])[0]
         log.reconfigure(path: folder.file("b.log"), format: .json, labels: labels)
         var record = LoggedRequest.record()
-        record.host = added
+        record.counted.route.host = added
         log.producers[0].log(record)
         #expect(log.close(withinMilliseconds: 10_000))
         #expect(folder.lines("a.log").count == 1)

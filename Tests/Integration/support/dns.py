@@ -22,6 +22,8 @@ class NameServer:
         # (name, type) → (records, seconds to live); None: no answer at all.
         self.records: dict[tuple[str, str], tuple[list[str], int] | None] = {}
         self.failures: dict[str, int] = {}
+        # Names whose answers are late, and by how many seconds.
+        self.delays: dict[str, float] = {}
         # Names that end so get no answer at all.
         self.dead_zones: set[str] = set()
         self.questions: Counter[tuple[str, str]] = Counter()
@@ -59,10 +61,17 @@ class NameServer:
                 return
             if not data:  # the socket was shut down
                 return
-            answer = self._answer(DNSRecord.parse(data))
+            query = DNSRecord.parse(data)
+            answer = self._answer(query)
             if answer is not None:
-                with contextlib.suppress(OSError):
-                    self.socket.sendto(answer.pack(), peer)
+                if delay := self.delays.get(str(query.q.qname).rstrip(".").lower()):
+                    threading.Timer(delay, self._send, (answer, peer)).start()
+                else:
+                    self._send(answer, peer)
+
+    def _send(self, answer: DNSRecord, peer: tuple[str, int]) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.sendto(answer.pack(), peer)
 
     def _answer(self, query: DNSRecord) -> DNSRecord | None:
         name = str(query.q.qname).rstrip(".").lower()

@@ -1,5 +1,6 @@
 import HTTPCore
 import HTTPTypes
+import PinfoldMetrics
 
 /// How a response relates to the session's cache.
 public enum CacheUse: String, Sendable, Hashable, CaseIterable {
@@ -65,6 +66,9 @@ public struct TaskMetrics: Sendable, Hashable {
         public var handshake: Duration?
         /// The time from when the request became active to the head of the response.
         public var firstByte: Duration?
+        /// What the exchange spent its time on. What is in none of its phases is in `queued`, or is
+        /// the library's own time.
+        package var phases: PhaseTimes
         /// The time from the request to the end of the response, or to its head if no more has
         /// arrived yet.
         public var total: Duration
@@ -94,6 +98,7 @@ public struct TaskMetrics: Sendable, Hashable {
             connect = times.connect.map { .microseconds($0) }
             tunnel = times.tunnel.map { .microseconds($0) }
             handshake = times.handshake.map { .microseconds($0) }
+            phases = times.phases
             firstByte = times.firstByte.map { .microseconds($0) }
             total = .microseconds(max(times.total, times.queued + (times.firstByte ?? 0)))
             reusedConnection = times.wasReused

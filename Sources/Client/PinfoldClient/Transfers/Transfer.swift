@@ -148,6 +148,7 @@ final class Transfer: EventHandler {
     func cancel(_ error: ClientError) {
         guard state != .ended else { return }
         let exchange = self.exchange.take()
+        if let exchange { note(exchange) }
         end(error)
         exchange?.clientGone()
     }
@@ -190,6 +191,7 @@ final class Transfer: EventHandler {
     func note(_ exchange: Exchange) {
         times.server = exchange.report.server.map(session.text) ?? times.server
         times.cache = CacheUse(exchange.report.cacheResult)
+        times.phases = exchange.phasesUntilNow
     }
 
     /// Records how the exchange got its connection, while it has it.

@@ -1,4 +1,5 @@
 import HTTPCore
+import PinfoldMetrics
 
 /// How long the phases of an exchange took, in microseconds.
 package struct TransferTimes: Sendable, Equatable {
@@ -14,6 +15,8 @@ package struct TransferTimes: Sendable, Equatable {
     var handshake: Int64?
     /// From the request's beginning to the head of the response.
     var firstByte: Int64?
+    /// What it spent its time on, without that in the queue of the session.
+    var phases = PhaseTimes()
     /// From the time the request is made to the response's end.
     var total: Int64 = 0
     /// Whether the connection had carried other requests before.

@@ -14,16 +14,15 @@ enum TimingLine {
     private static func text(
         _ transaction: TaskMetrics.Transaction, failure: String?
     ) -> String {
-        var parts = ["queued \(milliseconds(transaction.queued))"]
-        let steps: [(String, Duration?)] = [
-            ("lookup", transaction.lookup), ("connect", transaction.connect),
-            ("tunnel", transaction.tunnel), ("TLS", transaction.handshake),
-            ("first byte", transaction.firstByte),
-            ("total", transaction.total),
-        ]
-        for (name, duration) in steps {
-            if let duration { parts.append("\(name) \(milliseconds(duration))") }
+        var phases = transaction.phases
+        phases.add(.queue, UInt64(clamping: microseconds(transaction.queued)))
+        var parts = PhaseText.parts(of: phases)
+        if let tunnel = transaction.tunnel,
+            let connect = parts.firstIndex(where: { $0.hasPrefix("connect") })
+        {
+            parts[connect] += " (tunnel \(PhaseText.milliseconds(microseconds(tunnel))))"
         }
+        parts.append("total \(PhaseText.milliseconds(microseconds(transaction.total)))")
         if transaction.reusedConnection { parts.append("connection reused") }
         if transaction.cache != .none { parts.append("cache \(transaction.cache.rawValue)") }
         if let server = transaction.server { parts.append("from \(server)") }
@@ -34,10 +33,8 @@ enum TimingLine {
         return "\(status) \(transaction.url): \(parts.joined(separator: ", "))\n"
     }
 
-    /// A duration in milliseconds, with one decimal.
-    private static func milliseconds(_ duration: Duration) -> String {
+    private static func microseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
-        let tenths = seconds * 10_000 + attoseconds / 100_000_000_000_000
-        return "\(tenths / 10).\(tenths % 10) ms"
+        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
     }
 }

@@ -371,8 +371,17 @@ package protocol UpstreamSource: AnyObject {
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool)
     /// The consumer no longer waits.
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer)
+    /// How far the connection is that a waiting consumer would get next; `nil` if it waits for a
+    /// place.
+    func timeline(_ origin: Origin, _ consumer: any UpstreamConsumer) -> ConnectionTimeline?
     /// The limit on connections to an origin.
     func limit(of origin: Origin) -> SharedLimit
+}
+
+extension UpstreamSource {
+    package func timeline(
+        _ origin: Origin, _ consumer: any UpstreamConsumer
+    ) -> ConnectionTimeline? { nil }
 }
 
 /// A placeholder for a pool that does not exist yet or any more.

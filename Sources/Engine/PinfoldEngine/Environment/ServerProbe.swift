@@ -104,10 +104,12 @@ package struct ServerProbe {
     ///   - policy: the policy whose ways lead to it; `nil` for a direct connection.
     ///   - rule: the ways that a rule names; empty for those of the host.
     ///   - header: the form of the PROXY header that it gets, of a connection of the gateway's own.
+    ///   - timeline: where it is noted what is done, also if it fails.
     package func look(
         at host: String, port: UInt16, addresses: [IPAddress]? = nil,
         under policy: PolicySnapshot? = nil, by rule: [WayName] = [],
-        telling header: UpstreamProxyProtocol = .none
+        telling header: UpstreamProxyProtocol = .none,
+        noting timeline: ConnectionTimeline = ConnectionTimeline()
     ) throws(ServerProbeError) -> ServerPresentation {
         let peer = BoundAuthority(host: host, port: port)
         let resolver: Resolver
@@ -125,7 +127,7 @@ package struct ServerProbe {
         let ways = policy.flatMap { policy in
             policy.ways(to: peer, by: rule).map { ($0, policy) }
         }
-        switch find(peer, addresses, by: ways, telling: header, in: environment) {
+        switch find(peer, addresses, by: ways, telling: header, noting: timeline, in: environment) {
         case nil: throw .timeout(peer)
         case .failed(let failure): throw ServerProbeError(failure, peer)
         case .trusted(let tls, let endpoint):
@@ -162,14 +164,15 @@ package struct ServerProbe {
     private func find(
         _ peer: BoundAuthority, _ addresses: [IPAddress]?,
         by ways: (list: WayList, policy: PolicySnapshot)?, telling header: UpstreamProxyProtocol,
-        in environment: Environment
+        noting timeline: ConnectionTimeline, in environment: Environment
     ) -> HandshakeProbe.Finding? {
         var finding: HandshakeProbe.Finding?
         let probe = HandshakeProbe(
             environment: environment,
             subject: HandshakeProbe.Subject(
                 authority: peer, addresses: addresses, context: context,
-                header: ProxyHeader.Version(header), ways: ways, stepMilliseconds: milliseconds)
+                header: ProxyHeader.Version(header), ways: ways, timeline: timeline,
+                stepMilliseconds: milliseconds)
         ) { finding = $0 }
         let end = Clock.monotonicMilliseconds() + milliseconds
         probe.start()
@@ -179,6 +182,7 @@ package struct ServerProbe {
             environment.loop.turn(waitingAtMost: Int32(clamping: remaining))
         }
         probe.cancel()
+        timeline.finish(at: Clock.monotonicMicroseconds())
         return finding
     }
 }

@@ -44,17 +44,22 @@ extension Exchange {
 
     /// Logs how the exchange ended.
     @inline(__always)
-    func debugEnd(_ microseconds: UInt64) { if environment.debugs { logEnd(microseconds) } }
+    func debugEnd(_ microseconds: UInt64, at time: Int64) {
+        if environment.debugs { logEnd(microseconds, at: time) }
+    }
 
     @inline(never)
-    private func logEnd(_ microseconds: UInt64) {
-        log(
-            "ended",
-            [
-                "status": "\(report.status)", "cache": "\(report.cacheResult.label)",
-                "reason": "\(remarks.fault?.reason.token ?? "")",
-                "duration": "\(microseconds)us",
-            ])
+    private func logEnd(_ microseconds: UInt64, at time: Int64) {
+        var metadata: Logger.Metadata = [
+            "status": "\(report.status)", "cache": "\(report.cacheResult.label)",
+            "reason": "\(remarks.fault?.reason.token ?? "")",
+            "duration": "\(microseconds)us",
+        ]
+        let phases = self.phases(waits, at: time, of: microseconds)
+        for phase in Phase.allCases {
+            if let took = phases[phase] { metadata["\(phase.label)"] = "\(took)us" }
+        }
+        log("ended", metadata)
     }
 }
 

@@ -57,12 +57,14 @@ extension Exchange {
     }
 
     private func reportEnd(sent: (total: UInt64, content: UInt64)) {
-        let duration = UInt64(max(0, environment.readClock() - report.began))
-        debugEnd(duration)
+        let now = environment.readClock()
+        let duration = UInt64(max(0, now - report.began))
+        debugEnd(duration, at: now)
         guard !report.isMade else { return }
         report.made()
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
-        let record = record(at: label, duration, contentBytes: sent.content)
+        var record = record(at: label, duration, contentBytes: sent.content)
+        record.phases = phases(waits, at: now, of: duration)
         metrics.recordExchange(record)
         if let tunnel, tunnel.isRequested, tunnel.result == nil, record.failure != nil {
             count(.refused)

@@ -20,8 +20,10 @@ extension Exchange {
         guard goesOn(after: .decided(.connect)) else { return }
         environment.upstreams.acquire(
             origin, for: self, fresh: fresh || forwarding.needsFreshConnection)
-        // Still waiting: the wait has its own limit if no connection is being established.
-        if case .connecting = state.step, register() {
+        guard case .connecting = state.step else { return }
+        beginWaitForConnection()
+        // The wait has its own limit if no connection is being established.
+        if register() {
             environment.loop.setDeadline(self, after: origin.connectionWaitMilliseconds)
         }
     }
@@ -63,19 +65,21 @@ extension Exchange {
 
     package func upstreamReady(_ upstream: any UpstreamStream) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
+        let now = Clock.monotonicMicroseconds()
+        var isReused = true
+        if waits.since != 0 { isReused = endWait(with: upstream, at: now) }
         let upstream = filtered(upstream)
         let event = State.Event.connected(
             upstream, wasReused: upstream.wasReused,
             sendsGathered: upload.gathered.map { !$0.isKept } ?? false)
         guard goesOn(after: event) else { return }
-        report.connected(to: upstream.endpoint, over: upstream.carrier)
+        report.connected(to: upstream.endpoint, over: upstream.carrier, isReused: isReused)
         debug(
             "connection",
             ["server": "\(addressText(ofTried: false) ?? "")", "reused": "\(upstream.wasReused)"])
         if environment.reportsExchanges { report.spoke(upstream.tlsVersion) }
         let sentBefore = forwarding.sentAt
-        forwarding.begin(
-            at: Clock.monotonicMicroseconds(), wallTime: environment.wallSeconds)
+        forwarding.begin(at: now, wallTime: environment.wallSeconds)
         beginStoreFlight()
         guard sendHead(on: upstream) else {
             forwarding.undoSending(sentBefore)
@@ -227,6 +231,8 @@ extension Exchange {
 
     package func upstreamFailed(_ failure: StreamError) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
+        endWait(by: failure.timeline)
+        attemptFailed()
         var ending = RetryDecision.Ending(
             failure.error, responseStarted: failure.responseStarted)
         if handsOn() { return }

@@ -86,6 +86,11 @@ extension Exchange {
         return host.isEmpty ? nil : "\(host):\(request.port)"
     }
 
+    /// The server's address, or the one that was tried last; `nil` if there is none.
+    package var lastServer: Endpoint? {
+        remarks.failedAttempts?.last ?? waits.tried ?? report.server
+    }
+
     /// The server's address, or the addresses that were tried with their results; `nil` if there
     /// are none.
     ///

@@ -22,9 +22,7 @@ extension Exchange {
     private func take(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead?) {
         let bytes = head.octets
         serverProgressed()
-        if forwarding.firstByteMicroseconds == nil {
-            forwarding.firstHeadArrived(at: Clock.monotonicMicroseconds())
-        }
+        if forwarding.answeredAt == 0 { headArrived(isFinal: !response.isInterim) }
         if request.wantsUpgrade, !response.isInterim, !mayPass(answerToSwitch: bytes) {
             return fail(.response(.failedSwitch))
         }
@@ -36,6 +34,12 @@ extension Exchange {
         if caching.stored != nil, answersForStored(bytes) { return }
         if forwarding.rest != nil { return takeRest(bytes) }
         passHead(bytes, sentAs: sent)
+    }
+
+    /// Notes when a head has arrived.
+    @inline(__always)
+    func headArrived(isFinal: Bool) {
+        forwarding.headArrived(at: Clock.monotonicMicroseconds(), isFinal: isFinal)
     }
 
     private func passInterim(_ bytes: Span<UInt8>) {

@@ -5,6 +5,7 @@ import PinfoldMetrics
 extension Exchange {
     /// Sends the request again.
     func sendAgain(_ reason: RetryReason) {
+        endAttempt()
         environment.metrics.add(reason.counter)
         debug("sent again", ["reason": "\(reason.token)"])
         guard reason != .storedBodyUnreadable else { return requestInsteadOfStored() }

@@ -47,15 +47,20 @@ extension Exchange {
     @inline(__always)
     private func next(after event: State.Event) -> State.Next {
         let reaction = state.handle(event)
+        if case .decided(let decision) = event, decision.isWait { beginWait() }
         switch reaction.release {
         case .nothing: break
         case .upstream(let upstream): upstream.cancel()
         case .wait:
-            if let origin = connectionOrigin { environment.upstreams.abandon(origin, self) }
-        case .opening: tunnel?.takeOpening()?.cancel()
+            if let origin = connectionOrigin {
+                abandonWait(origin)
+                environment.upstreams.abandon(origin, self)
+            }
+        case .opening: abandonOpening()
         case .check: abandonCheck()
         case .turn: abandonTurn()
         }
+        if waits.since != 0 { goOnWaiting() }
         if case .illegal = reaction.next { reportIllegal(event) }
         return reaction.next
     }

@@ -1,3 +1,4 @@
+import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
@@ -78,12 +79,14 @@ extension Exchange {
             environment: environment, subject: subject, by: ways
         ) { [weak self] result in
             let parent = tried?.parent
+            let phases = tried?.phases(now: Clock.monotonicMicroseconds())
             tried = nil
             guard let self, case .opening = state.step else {
                 if case .success(let made) = result { made.transport.close() }
                 return
             }
             _ = tunnel?.takeOpening()
+            if let phases { waits.add(phases) }
             if ways != nil { remarks.goes(through: parent) }
             switch result {
             case .failure(let failure):
@@ -278,6 +281,16 @@ extension Exchange {
 protocol TunnelOpening: AnyObject {
     /// Cancels the wait; nothing is called back.
     func cancel()
+    /// What has been waited for so far.
+    /// - Parameter now: in microseconds of the monotonic clock.
+    func phases(now: Int64) -> PhaseTimes
+    /// The address that was tried last; `nil` if none was.
+    var tried: Endpoint? { get }
+}
+
+extension TunnelOpening {
+    func phases(now: Int64) -> PhaseTimes { PhaseTimes() }
+    var tried: Endpoint? { nil }
 }
 
 extension ConnectOperation: TunnelOpening {}

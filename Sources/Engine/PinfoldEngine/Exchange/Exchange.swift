@@ -30,7 +30,7 @@ import PinfoldMetrics
 /// what is done before it is sent (``Upload``), its way to the server (``Forwarding``), the cache
 /// (``Caching``, ``Storing``, ``Serving``, ``Collapsing``), the tunnel if it is one
 /// (``Tunnelling``), the rates of rules (``Limiting``), and what is reported (``Report``,
-/// ``Remarks``). Only a part's own methods change it.
+/// ``Remarks``, ``Waits``). Only a part's own methods change it.
 ///
 /// An exchange sees heads, content and ends; only the streams on both sides know which protocol
 /// version carries them. Exchange objects are reused.
@@ -67,6 +67,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     package internal(set) var tunnel: Tunnelling? { didSet { changed.insert(.tunnel) } }
     /// What the rates of rules have to do with it; `nil` if nothing.
     var limiting: Limiting? { didSet { changed.insert(.limiting) } }
+    /// What it has waited for.
+    var waits = Waits() { didSet { changed.insert(.waits) } }
     /// Which of several servers it goes to; `nil` if there is only one.
     var balanced: Balanced? { didSet { changed.insert(.balanced) } }
     /// Which of these have been changed.
@@ -88,6 +90,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         static let caller = Parts(rawValue: 128)
         static let limiting = Parts(rawValue: 256)
         static let balanced = Parts(rawValue: 512)
+        static let waits = Parts(rawValue: 1024)
     }
 
     init(environment: Environment) {
@@ -101,7 +104,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     /// if there is none or it had carried requests before.
     package var connectionTimes: ConnectionTimes? {
         guard let upstream = state.upstream, !upstream.wasReused else { return nil }
-        return upstream.connectionTimes
+        return upstream.timeline.times
     }
 
     /// Whether the request uses a connection that had carried others before.
@@ -209,6 +212,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if changed.contains(.caller) { caller = Caller() }
         if changed.contains(.limiting) { limiting = nil }
         if changed.contains(.balanced) { balanced = nil }
+        if changed.contains(.waits) { waits = Waits() }
         changed = []
     }
 

@@ -30,7 +30,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     let transport: Transport
     let client: IPNetwork?
     let trustEnds: Int64?
-    let times: ConnectionTimes
+    let timeline: ConnectionTimeline
     var permits: Permits = [.origin, .total]
     var idleSince: Int64 = 0
     var queuedAt: Int64?
@@ -100,7 +100,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
 
     init(
         pool: UpstreamPool, origin: Origin, transport: Transport, endpoint: Endpoint,
-        client: IPNetwork?, times: ConnectionTimes, trustEnds: Int64?
+        client: IPNetwork?, timeline: ConnectionTimeline, trustEnds: Int64?
     ) {
         self.pool = pool
         environment = pool.environment
@@ -108,7 +108,7 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
         self.transport = transport
         self.endpoint = endpoint
         self.client = client
-        self.times = times
+        self.timeline = timeline
         self.trustEnds = trustEnds
         let limits = origin.policy.headLimits
         output = FrameOutput(environment.loop.buffers)

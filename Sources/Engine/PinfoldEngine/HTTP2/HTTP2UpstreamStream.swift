@@ -77,7 +77,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     }
 
     var endpoint: Endpoint { connection.endpoint }
-    var connectionTimes: ConnectionTimes? { connection.times }
+    var timeline: ConnectionTimeline { connection.timeline }
     var tlsVersion: TLSVersion? { connection.transport.version }
     var carrier: HTTPCarrier { .http2 }
     var requestIsSent: Bool { switching != nil || endIsSent && connection.output.isEmpty }

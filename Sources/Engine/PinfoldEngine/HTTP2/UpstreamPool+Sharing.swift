@@ -124,13 +124,13 @@ extension UpstreamPool {
 
     /// Begins HTTP/2 in clear text, with a server that is known to speak it.
     func establishHTTP2(
-        _ origin: Origin, _ made: EstablishedConnection, _ times: ConnectionTimes,
+        _ origin: Origin, _ made: EstablishedConnection, _ timeline: ConnectionTimeline,
         in session: TLSClientConnection?, _ client: IPNetwork?
     ) throws(ExchangeError) {
         let connection = HTTP2UpstreamConnection(
             pool: self, origin: origin,
             transport: Transport(descriptor: made.transport.descriptor, tls: session),
-            endpoint: made.endpoint, client: client, times: times,
+            endpoint: made.endpoint, client: client, timeline: timeline,
             trustEnds: session?.trustEnds)
         do throws(Errno) {
             try environment.loop.add(connection, descriptor: made.transport.descriptor)

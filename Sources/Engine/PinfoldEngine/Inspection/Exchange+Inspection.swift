@@ -1,3 +1,4 @@
+import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldTLS
@@ -23,6 +24,7 @@ extension Exchange {
             return endSilently()
         }
         keepOnlyTheHead()
+        let begun = Clock.monotonicMicroseconds()
         var running: InspectedTunnel?
         let tunnel = InspectedTunnel(
             environment: environment, authority: authority, account: account,
@@ -37,6 +39,7 @@ extension Exchange {
                     through: server.parent,
                     proof: running.inspection == .probed ? .probed : .verified,
                     under: running.policy, since: policy.generations)
+                waits.add(.tls, UInt64(max(0, Clock.monotonicMicroseconds() - begun)))
                 report.spoke(running.version)
                 self.tunnel?.inspected(running.inspection)
             }
@@ -51,7 +54,7 @@ extension Exchange {
                     handover, UpstreamHandover(transport: transport),
                     environment.policy.timeouts(for: authority), basis)
             case .intercepted(let handover, let interception, let name, let server):
-                report.connected(to: server.endpoint)
+                report.connected(to: server.endpoint, isReused: server.isReused)
                 report.spoke(server.tlsVersion)
                 give(
                     handover,

@@ -1,3 +1,4 @@
+import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldTLS
@@ -35,6 +36,7 @@ extension Exchange {
             guard let self, case .opening = state.step else { return }
             _ = tunnel?.takeOpening()
             if let parent = tried?.parent { remarks.goes(through: parent) }
+            if let tried { waits.add(tried.phases(now: Clock.monotonicMicroseconds())) }
             tried = nil
             if token != .none { environment.loop.setDeadline(self, after: nil) }
             switch result {
@@ -50,7 +52,7 @@ extension Exchange {
                 guard let interception = policy.interception(for: authority, by: rule) else {
                     return fail(.gateway(.superseded))
                 }
-                report.connected(to: server.endpoint)
+                report.connected(to: server.endpoint, isReused: server.isReused)
                 if environment.reportsExchanges { report.spoke(server.tlsVersion) }
                 take(authority, name, interception, server)
             }

@@ -29,13 +29,16 @@ extension Exchange {
                 interception: interception, server: server)
         }
         let generations = environment.policy.generations
+        var running: UndecidedTunnel?
         let undecided = UndecidedTunnel(
             environment: environment, authority: authority, account: account, handover: handover,
             request: accessRequest(scope: .authority), passage: passageByWays(to: authority)
         ) { [self] outcome in
+            if let running { waits.add(running.phases) }
+            running = nil
             switch outcome {
             case .intercepted(let handover, let interception, let server):
-                report.connected(to: server.endpoint)
+                report.connected(to: server.endpoint, isReused: server.isReused)
                 if environment.reportsExchanges { report.spoke(server.tlsVersion) }
                 give(handover, to: tunnel(interception, server.verified))
             case .refused(let handover, let interception, let failure):
@@ -62,6 +65,7 @@ extension Exchange {
                 endSilently()
             }
         }
+        running = undecided
         self.tunnel?.hand(to: undecided)
         undecided.start()
     }

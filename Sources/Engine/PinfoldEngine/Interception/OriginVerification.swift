@@ -1,5 +1,7 @@
+import Clocks
 import EventLoop
 import HTTPCore
+import PinfoldMetrics
 import PinfoldTLS
 
 /// Verifies a server as for a request: through the pool, with its trust and within its limits.
@@ -12,6 +14,8 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
         let certificate: ServerCertificate?
         /// What was agreed on with it.
         let carrier: HTTPCarrier
+        /// Whether the connection was there before it was asked for.
+        let isReused: Bool
 
         /// The same for the tunnel's client.
         var verified: TunnelServer { .verified(certificate, carrier) }
@@ -24,6 +28,7 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     /// The parent that was tried last; `nil` for none.
     private(set) var parent: UpstreamProxy?
     private var completion: ((Result<Server, StreamError>) -> Void)?
+    private var waits = Exchange.Waits()
     var response = ResponseHead()
 
     /// - Parameter completion: called once, within `start()` or later; not after `cancel()`.
@@ -39,7 +44,10 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
         self.completion = completion
     }
 
-    func start() { environment.upstreams.acquire(origin, for: self, fresh: false) }
+    func start() {
+        environment.upstreams.acquire(origin, for: self, fresh: false)
+        if completion != nil { waits.begin(at: Clock.monotonicMicroseconds()) }
+    }
 
     func cancel() {
         guard completion != nil else { return }
@@ -48,16 +56,39 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     }
 
     func upstreamReady(_ upstream: any UpstreamStream) {
+        let isReused =
+            waits.since == 0 || waits.end(with: upstream, at: Clock.monotonicMicroseconds())
         let server = Server(
             endpoint: upstream.endpoint, tlsVersion: upstream.tlsVersion,
-            certificate: upstream.serverCertificate, carrier: upstream.carrier)
+            certificate: upstream.serverCertificate, carrier: upstream.carrier,
+            isReused: isReused)
         upstream.giveBack()
         end(.success(server))
     }
 
     func upstreamGoes(by parent: UpstreamProxy?) { self.parent = parent }
 
-    func upstreamFailed(_ failure: StreamError) { end(.failure(failure)) }
+    func upstreamTook(_ timeline: ConnectionTimeline?) {
+        waits.goOn(after: timeline, at: Clock.monotonicMicroseconds())
+    }
+
+    func upstreamFailed(_ failure: StreamError) {
+        waits.end(by: failure.timeline, at: Clock.monotonicMicroseconds())
+        end(.failure(failure))
+    }
+
+    func phases(now: Int64) -> PhaseTimes {
+        var waits = waits
+        waits.end(by: timeline, at: now)
+        return waits.phases
+    }
+
+    var tried: Endpoint? { timeline?.tried }
+
+    /// What is being done for it; `nil` if it does not wait for a connection.
+    private var timeline: ConnectionTimeline? {
+        completion == nil ? nil : environment.upstreams.timeline(origin, self)
+    }
 
     private func end(_ result: Result<Server, StreamError>) {
         let completion = completion

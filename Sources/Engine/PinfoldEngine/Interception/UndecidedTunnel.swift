@@ -128,7 +128,7 @@ final class UndecidedTunnel: AnsweredTunnel {
             environment: environment, origin: origin, client: clientNetwork, passage: passage
         ) { [weak self] result in
             guard let self, step == .verifying else { return }
-            opening = nil
+            endOpening()
             switch result {
             case .success(let server):
                 // What the client is shown may have changed without a change to trust.
@@ -157,8 +157,7 @@ final class UndecidedTunnel: AnsweredTunnel {
             let interception = policy.interception(
                 for: authority, by: settings(under: policy))
         else { return close(fault, attempts) }
-        opening?.cancel()
-        opening = nil
+        endOpening()
         end(.refused(handOver(), interception, StreamError(fault, attempts)))
     }
 
@@ -198,7 +197,7 @@ final class UndecidedTunnel: AnsweredTunnel {
                 if case .success(let made) = result { made.transport.close() }
                 return
             }
-            opening = nil
+            endOpening()
             switch result {
             case .success(let made):
                 if made.parent == nil { environment.note(reachability, nil, for: clientNetwork) }

@@ -14,6 +14,8 @@ final class AddressCheck: EventHandler, LookupConsumer, TunnelOpening {
     private let client: IPNetwork?
     private let check: DestinationCheck
     private let choice: Choice
+    /// Where it notes that it resolves the name, if it does.
+    let timeline: ConnectionTimeline
     private var completion: Completion?
 
     /// Who chooses the address that is connected to.
@@ -26,15 +28,18 @@ final class AddressCheck: EventHandler, LookupConsumer, TunnelOpening {
 
     /// - Parameters:
     ///   - client: the client in whose share of the lookups it counts.
+    ///   - timeline: where it notes that it resolves the name, if it does.
     init(
         environment: Environment, host: String, client: IPNetwork?, check: DestinationCheck,
-        choice: Choice, completion: @escaping Completion
+        choice: Choice, timeline: ConnectionTimeline = ConnectionTimeline(),
+        completion: @escaping Completion
     ) {
         self.environment = environment
         self.host = host
         self.client = client
         self.check = check
         self.choice = choice
+        self.timeline = timeline
         self.completion = completion
     }
 
@@ -52,6 +57,7 @@ final class AddressCheck: EventHandler, LookupConsumer, TunnelOpening {
             return environment.loop.afterTurn { self.resolved(known) }
         }
         environment.metrics.add(.dnsQueries)
+        timeline.enter(.dns, at: Clock.monotonicMicroseconds())
         let (token, mailbox) = (token, environment.mailbox)
         resolver.resolve(
             name: host, client: client, later: { mailbox.post(.resolvedLater(token, $0)) },

@@ -1,3 +1,4 @@
+import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldTLS
@@ -28,7 +29,6 @@ final class ProxiedConnection: TunnelOpening {
         /// Its transport is the socket; the address is that of the proxy.
         let connection: EstablishedConnection
         let tunnel: ProxyTunnel.Opened
-        let times: ConnectionTimes
     }
 
     /// The most addresses of a server that a SOCKS5 proxy is asked for.
@@ -36,6 +36,8 @@ final class ProxiedConnection: TunnelOpening {
 
     private let environment: Environment
     private var subject: Subject
+    /// Where it notes what it is doing.
+    private let timeline: ConnectionTimeline
     private var proxy: UpstreamProxy { subject.tunnel.proxy }
     /// Called once, after `start` has returned; not after `cancel`.
     private var completion: ((Result<Opened, StreamError>) -> Void)?
@@ -45,11 +47,12 @@ final class ProxiedConnection: TunnelOpening {
     private var addresses: [IPAddress] = []
 
     init(
-        environment: Environment, subject: Subject,
+        environment: Environment, subject: Subject, timeline: ConnectionTimeline,
         completion: @escaping (Result<Opened, StreamError>) -> Void
     ) {
         self.environment = environment
         self.subject = subject
+        self.timeline = timeline
         self.completion = completion
     }
 
@@ -61,7 +64,7 @@ final class ProxiedConnection: TunnelOpening {
             environment: environment, host: authority.host, client: subject.client,
             check: DestinationCheck(
                 rules: subject.rules, match: subject.match, port: authority.port),
-            choice: proxy.scheme == .socks5 ? .gateway : .proxy
+            choice: proxy.scheme == .socks5 ? .gateway : .proxy, timeline: timeline
         ) { [self] result in
             step = nil
             switch result {
@@ -95,36 +98,33 @@ final class ProxiedConnection: TunnelOpening {
 
     private func connect() {
         // The operator has named the proxy: no rules apply to its addresses.
-        var operation: ConnectOperation?
-        operation = ConnectOperation(
+        let operation = ConnectOperation(
             environment: environment, host: proxy.host, port: proxy.port, client: subject.client,
-            rules: nil, hostMatch: DestinationRules.HostMatch(), isParent: proxy.standing != nil
+            rules: nil, hostMatch: DestinationRules.HostMatch(), isParent: proxy.standing != nil,
+            timeline: timeline
         ) { [self] result in
-            let times = operation?.times ?? ConnectionTimes()
-            operation = nil
             step = nil
             switch result {
-            case .success(let made): ask(over: made, times)
+            case .success(let made): ask(over: made)
             case .failure(var failure):
                 failure.error = ExchangeError(onTheWayToProxy: failure.error)
                 fail(failure)
             }
         }
         step = operation
-        operation?.start(timeoutMilliseconds: subject.stepMilliseconds)
+        operation.start(timeoutMilliseconds: subject.stepMilliseconds)
     }
 
-    private func ask(over made: EstablishedConnection, _ times: ConnectionTimes) {
+    private func ask(over made: EstablishedConnection) {
+        timeline.enter(.tunnel, at: Clock.monotonicMicroseconds())
         let tunnel = ProxyTunnel(
             environment: environment, subject: subject.tunnel, connection: made.transport
         ) { [self] result in
             step = nil
             switch result {
             case .success(let opened):
-                var times = times
-                times.tunnel = opened.microseconds
                 environment.parentAnswered(proxy)
-                end(.success(Opened(connection: made, tunnel: opened, times: times)))
+                end(.success(Opened(connection: made, tunnel: opened)))
             case .failure(let fault):
                 if case .proxy(.socks(.refused(let refusal))) = fault, !refusal.isByRule,
                     !addresses.isEmpty
@@ -149,9 +149,10 @@ final class ProxiedConnection: TunnelOpening {
 
     private func end(_ result: Result<Opened, StreamError>, noting error: ProxyError? = nil) {
         if let error { environment.parentFailed(proxy, error) }
+        timeline.finish(at: Clock.monotonicMicroseconds())
         let completion = completion
         self.completion = nil
-        completion?(result)
+        completion?(result.mapError { StreamError($0.error, $0.attempts, by: timeline) })
     }
 }
 

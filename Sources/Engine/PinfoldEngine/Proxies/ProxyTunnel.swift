@@ -1,4 +1,3 @@
-import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldTLS
@@ -34,7 +33,6 @@ final class ProxyTunnel: EventHandler {
         let session: TLSClientConnection?
         /// What the server has sent already; `nil` if nothing.
         var leftover: Buffer?
-        let microseconds: Int64
     }
 
     private enum State {
@@ -63,7 +61,6 @@ final class ProxyTunnel: EventHandler {
     private var head = ResponseHead()
     private var interimHeads = 0
     private var budget = TurnBudget()
-    private let started = Clock.monotonicMicroseconds()
 
     /// - Parameter connection: the connection to the proxy, which belongs to the tunnel until it is
     ///   opened.
@@ -294,8 +291,8 @@ final class ProxyTunnel: EventHandler {
         guard !hasMore || subject.takesEarlyData else { return fail(.proxy(.spokeUnasked)) }
         let completion = completion
         let opened = Opened(
-            session: transport.tls as? TLSClientConnection, leftover: hasMore ? input.take() : nil,
-            microseconds: max(0, Clock.monotonicMicroseconds() - started))
+            session: transport.tls as? TLSClientConnection,
+            leftover: hasMore ? input.take() : nil)
         end()
         completion?(.success(opened))
     }

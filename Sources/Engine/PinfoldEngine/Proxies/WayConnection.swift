@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPCore
+import PinfoldMetrics
 
 /// Connects to the destination of a tunnel by its ways, one after the other: the connection is the
 /// tunnel's own, and not the pool's.
@@ -25,18 +26,24 @@ final class WayConnection: TunnelOpening {
     private let environment: Environment
     private let subject: Subject
     private var order: WayOrder
+    /// What is done for all ways.
+    let timeline: ConnectionTimeline
     private var step: (any TunnelOpening)?
     /// Called once, after `start` has returned; not after `cancel`.
     private var completion: ((Result<EstablishedConnection, StreamError>) -> Void)?
     /// The parent that was tried last; `nil` for none.
     private(set) var parent: UpstreamProxy?
 
-    /// - Parameter ways: `nil` for a direct connection.
+    /// - Parameters:
+    ///   - ways: `nil` for a direct connection.
+    ///   - timeline: where it notes what it is doing.
     init(
         environment: Environment, subject: Subject, by ways: WayList?,
+        timeline: ConnectionTimeline = ConnectionTimeline(),
         completion: @escaping (Result<EstablishedConnection, StreamError>) -> Void
     ) {
         self.environment = environment
+        self.timeline = timeline
         self.subject = subject
         order = ways.map { WayOrder($0) } ?? WayOrder([.direct]) { _ in false }
         self.completion = completion
@@ -50,6 +57,10 @@ final class WayConnection: TunnelOpening {
             end(.failure(StreamError(.noWay)))
         }
     }
+
+    func phases(now: Int64) -> PhaseTimes { timeline.phases(now: now) }
+
+    var tried: Endpoint? { timeline.tried }
 
     func cancel() {
         completion = nil
@@ -71,7 +82,7 @@ final class WayConnection: TunnelOpening {
         let operation = ConnectOperation(
             environment: environment, host: subject.authority.host, port: subject.authority.port,
             client: subject.client, rules: subject.rules, hostMatch: subject.match,
-            addresses: subject.addresses
+            addresses: subject.addresses, timeline: timeline
         ) { [self] result in ended(result) }
         step = operation
         operation.start(timeoutMilliseconds: subject.stepMilliseconds)
@@ -85,7 +96,8 @@ final class WayConnection: TunnelOpening {
                     authority: subject.authority, proxy: proxy, policy: subject.policy,
                     via: subject.passage.via, takesEarlyData: subject.takesEarlyData),
                 client: subject.client, rules: subject.rules, match: subject.match,
-                stepMilliseconds: subject.stepMilliseconds)
+                stepMilliseconds: subject.stepMilliseconds),
+            timeline: timeline
         ) { [self] result in
             ended(
                 result.map { opened in

@@ -78,15 +78,18 @@ final class WaySearch: UpstreamConsumer {
                 rules: origin.policy.destinationRules, match: origin.match, port: origin.key.port),
             choice: .proxy
         ) { [self] result in
+            let timeline = self.check?.timeline
             self.check = nil
             switch result {
-            case .success: go(to: found)
+            case .success:
+                consumer.upstreamTook(timeline)
+                go(to: found)
             case .failure(let fault):
                 guard case .nameNotResolved = fault, !fault.isOwn else {
-                    return upstreamFailed(StreamError(fault))
+                    return upstreamFailed(StreamError(fault, by: timeline))
                 }
                 pool.environment.parentFailed(proxy, .nameUnchecked(fault))
-                upstreamFailed(StreamError(.proxy(.nameUnchecked(fault))))
+                upstreamFailed(StreamError(.proxy(.nameUnchecked(fault)), by: timeline))
             }
         }
         self.check = check
@@ -98,6 +101,11 @@ final class WaySearch: UpstreamConsumer {
         check?.cancel()
         check = nil
         if let current { pool.abandonByWay(current, self) }
+    }
+
+    /// What is being done at the moment; `nil` if it waits for a place.
+    var timeline: ConnectionTimeline? {
+        check?.timeline ?? current.flatMap { pool.timelineByWay($0, self) }
     }
 
     func leads(to origin: Origin) -> Bool { self.origin === origin }
@@ -127,6 +135,7 @@ final class WaySearch: UpstreamConsumer {
             pool.environment.trace(
                 "the next way",
                 ["host": "\(origin.key.host)", "after": "\(failure.error.reason.token)"])
+            consumer.upstreamTook(failure.timeline)
             if proceed() { return }
         }
         pool.ended(self, of: consumer)
@@ -141,6 +150,8 @@ final class WaySearch: UpstreamConsumer {
     var clientNetwork: IPNetwork? { consumer.clientNetwork }
     var passage: Passage { consumer.passage }
     var clientEnds: ClientEnds? { consumer.clientEnds }
+
+    func upstreamTook(_ timeline: ConnectionTimeline?) { consumer.upstreamTook(timeline) }
 
     // It has no stream.
 

@@ -38,8 +38,8 @@ package protocol UpstreamStream: AnyObject {
     var endpoint: Endpoint { get }
     /// The connection carried requests before.
     var wasReused: Bool { get }
-    /// How long the connection took to establish; `nil` if unknown.
-    var connectionTimes: ConnectionTimes? { get }
+    /// How the connection was made.
+    var timeline: ConnectionTimeline { get }
     /// The TLS version in use, for the access log; `nil` for clear text.
     var tlsVersion: TLSVersion? { get }
     /// What the connection carries.
@@ -177,6 +177,8 @@ package protocol UpstreamConsumer: AnyObject {
     /// The ends of the client's connection that it works for; `nil` if there is none, or its client
     /// has no address.
     var clientEnds: ClientEnds? { get }
+    /// A step on the way to a stream is over, and another follows.
+    func upstreamTook(_ timeline: ConnectionTimeline?)
     /// It is tried to get a stream by this way: through a parent, or directly (`nil`).
     func upstreamGoes(by parent: UpstreamProxy?)
     /// That way leads to the Unix socket at this path.
@@ -190,6 +192,7 @@ extension UpstreamConsumer {
     package var switchRequest: SwitchRequest { .none }
     package var passage: Passage { Passage() }
     package var clientEnds: ClientEnds? { nil }
+    package func upstreamTook(_ timeline: ConnectionTimeline?) {}
     package func upstreamGoes(by parent: UpstreamProxy?) {}
     package func upstreamGoes(toUnixSocket path: String) {}
 }

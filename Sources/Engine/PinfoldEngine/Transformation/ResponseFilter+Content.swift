@@ -1,3 +1,4 @@
+import Clocks
 import ContentCoding
 import EventLoop
 import HTTPCore
@@ -167,6 +168,7 @@ extension ResponseFilter {
         let job = ResponseJob(held, accepted: accepted)
         if let result = job.runAtOnce() { return worked(result) }
         guard register() else { return refuse(.overloaded) }
+        workBegan = Clock.monotonicMicroseconds()
         if !environment.start(job, for: token, claim: held.content.claim) { refuse(.overloaded) }
     }
 
@@ -178,6 +180,10 @@ extension ResponseFilter {
     /// What came of it.
     func worked(_ result: Result<ResponseContent, TransformationError>) {
         guard case .working(let held) = step else { return }
+        if workBegan != 0 {
+            exchange?.waits.translated(
+                in: UInt64(max(0, Clock.monotonicMicroseconds() - workBegan)))
+        }
         switch result {
         case .failure(let failure): refuse(failure)
         case .success(let content): deliver(content, held)

@@ -46,6 +46,9 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     /// Whether the stream has ended, and may be in use by another exchange.
     private var streamHasEnded = false
     private var requestWasSent = false
+    /// When another thread was given the content, in microseconds of the monotonic clock; 0 if none
+    /// was.
+    var workBegan: Int64 = 0
 
     init(
         _ stream: any UpstreamStream, for exchange: Exchange, by rules: RouteTransformation,
@@ -153,8 +156,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
 
     // MARK: Properties of the stream
 
-    var connectionTimes: ConnectionTimes? { stream.connectionTimes }
-
+    var timeline: ConnectionTimeline { stream.timeline }
     var endpoint: Endpoint { stream.endpoint }
     var wasReused: Bool { stream.wasReused }
     var tlsVersion: TLSVersion? { stream.tlsVersion }
@@ -181,6 +183,7 @@ extension ResponseFilter: UpstreamConsumer {
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         guard let exchange else { return }
         exchange.serverProgressed()
+        exchange.headArrived(isFinal: !response.isInterim)
         if response.isInterim || response.status == 101 {
             exchange.response = response
             return exchange.upstreamHead(head)

@@ -1,6 +1,8 @@
+import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
+import PinfoldMetrics
 import PinfoldTLS
 
 /// A tunnel that has been answered and is not relayed yet: something about its client or its server
@@ -71,6 +73,8 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
     private final var readWantsWrite = false
     /// What the tunnel waits for in addition to its two connections.
     final var opening: (any TunnelOpening)?
+    /// What it has waited for there.
+    private(set) final var phases = PhaseTimes()
     final var server: Server?
     /// Why it ends, if that has been decided before the client has gone.
     final var fault: ExchangeError?
@@ -202,14 +206,21 @@ class AnsweredTunnel: EventHandler, UnfinishedInput {
 
     /// Closes the server's connection, or gives up connecting.
     final func dropServer() {
-        // A cancelled operation does not complete.
-        opening?.cancel()
-        opening = nil
+        endOpening()
         guard let server else { return }
         self.server = nil
         server.output.discard()
         environment.loop.remove(server)
         server.transport.close()
+    }
+
+    /// What it waited for has come, or is given up.
+    final func endOpening() {
+        guard let opening else { return }
+        self.opening = nil
+        phases.add(opening.phases(now: Clock.monotonicMicroseconds()))
+        // One that has come has nothing to cancel; a cancelled one does not complete.
+        opening.cancel()
     }
 
     // MARK: The end

@@ -75,8 +75,8 @@ final class ConnectOperation: EventHandler {
     private let started: Int64
     /// When the lookup began; 0 if there was none.
     private var lookupStarted: Int64 = 0
-    /// How long the lookup and the connection took.
-    private(set) var times = ConnectionTimes()
+    /// Where it notes what it is doing.
+    let timeline: ConnectionTimeline
 
     /// - Parameters:
     ///   - client: the client in whose share of the lookups it counts.
@@ -84,10 +84,12 @@ final class ConnectOperation: EventHandler {
     ///   - hostMatch: which patterns of the configuration match the name.
     ///   - addresses: the addresses to connect to; `nil` for those that the name has.
     ///   - isParent: whether it is a parent, which must not be the gateway itself.
+    ///   - timeline: where it notes what it is doing; the caller finishes it.
     init(
         environment: Environment, host: String, port: UInt16, client: IPNetwork?,
         rules: DestinationRules?, hostMatch: DestinationRules.HostMatch,
-        addresses: [IPAddress]? = nil, isParent: Bool = false, completion: @escaping Completion
+        addresses: [IPAddress]? = nil, isParent: Bool = false,
+        timeline: ConnectionTimeline = ConnectionTimeline(), completion: @escaping Completion
     ) {
         self.environment = environment
         self.host = host
@@ -96,6 +98,7 @@ final class ConnectOperation: EventHandler {
         self.client = client
         destinationCheck = DestinationCheck(
             rules: rules, match: hostMatch, port: port, isParent: isParent)
+        self.timeline = timeline
         self.completion = completion
         plan = HappyEyeballs(port: port)
         started = Clock.monotonicMicroseconds()
@@ -111,17 +114,20 @@ final class ConnectOperation: EventHandler {
         overallDeadline = environment.loop.now + timeoutMilliseconds
         updateDeadline()
         if let addresses {
+            timeline.enter(.connect, at: started)
             return environment.loop.afterTurn { self.arrived(addresses, isComplete: true) }
         }
         if let known = environment.shared.resolver.cached(
             name: host, nowMilliseconds: environment.loop.monotonicNow)
         {
             if known.isFromCache { environment.metrics.add(.dnsCacheHits) }
+            timeline.enter(known.isFound ? .connect : .dns, at: started)
             environment.loop.afterTurn { self.resolved(known) }
             return
         }
         environment.metrics.add(.dnsQueries)
         lookupStarted = Clock.monotonicMicroseconds()
+        timeline.enter(.dns, at: lookupStarted)
         let (token, mailbox) = (token, environment.mailbox)
         environment.shared.resolver.resolve(
             name: host, client: client, later: { mailbox.post(.resolvedLater(token, $0)) },
@@ -138,10 +144,7 @@ final class ConnectOperation: EventHandler {
     /// Handles the lookup's answer.
     func resolved(_ result: ResolveResult) {
         guard !finished else { return }
-        if lookupStarted > 0 {
-            times.lookup = max(0, Clock.monotonicMicroseconds() - lookupStarted)
-            countLookup(result)
-        }
+        if lookupStarted > 0 { countLookup(result) }
         switch result {
         case .resolved(let answer): arrived(answer)
         case .failed(let failure):
@@ -226,6 +229,8 @@ final class ConnectOperation: EventHandler {
     private func connect(_ endpoint: Endpoint, _ index: Int) {
         while attempts.count <= index { attempts.append(nil) }
         environment.trace("connecting", ["host": "\(host)", "server": "\(endpoint)"])
+        timeline.tried = endpoint
+        timeline.enter(.connect, at: Clock.monotonicMicroseconds())
         do throws(Errno) {
             let descriptor = try openSocket(to: endpoint)
             environment.shared.ownConnections.began(descriptor, to: endpoint)
@@ -264,9 +269,10 @@ final class ConnectOperation: EventHandler {
         let endpoint = plan.attempts[index]
         for other in attempts.indices { drop(other) }
         environment.trace("connected", ["host": "\(host)", "server": "\(endpoint)"])
-        let duration = max(0, Clock.monotonicMicroseconds() - started)
-        times.connect = duration - (times.lookup ?? 0)
-        environment.metrics.record(.upstreamConnect, microseconds: UInt64(duration))
+        let now = Clock.monotonicMicroseconds()
+        timeline.finish(at: now)
+        environment.metrics.record(
+            .upstreamConnect, microseconds: UInt64(max(0, now - started)))
         finish(
             .success(
                 EstablishedConnection(
@@ -314,8 +320,11 @@ final class ConnectOperation: EventHandler {
     private func finish(_ result: Result<EstablishedConnection, ExchangeError>) {
         guard !finished, let completion else { return }
         close()
-        if case .failure(let fault) = result { environment.countConnectFailure(fault) }
-        completion(result.mapError { StreamError($0, failedAttempts) })
+        if case .failure(let fault) = result {
+            environment.countConnectFailure(fault)
+            timeline.finish(at: Clock.monotonicMicroseconds())
+        }
+        completion(result.mapError { StreamError($0, failedAttempts, by: timeline) })
     }
 
     private static let reportedRefusals = 16
@@ -340,6 +349,9 @@ final class ConnectOperation: EventHandler {
 }
 
 extension ResolveResult {
+    /// Whether the name has an address.
+    fileprivate var isFound: Bool { if case .resolved = self { true } else { false } }
+
     /// Whether the answer came from the cache. Not so for literals and names that need no lookup.
     fileprivate var isFromCache: Bool {
         switch self {

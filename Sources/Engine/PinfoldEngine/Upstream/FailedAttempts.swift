@@ -96,13 +96,18 @@ package struct StreamError: Error {
     package var attempts: FailedAttempts?
     /// Whether some byte of the final response had been received.
     package var responseStarted: Bool
+    /// What was done to make the connection; `nil` if none was being made. For the thread that the
+    /// connection is made on, which errors do not leave.
+    nonisolated(unsafe) package var timeline: ConnectionTimeline?
 
     /// A failure for the reason `error`.
     package init(
-        _ error: ExchangeError, _ attempts: FailedAttempts? = nil, responseStarted: Bool = false
+        _ error: ExchangeError, _ attempts: FailedAttempts? = nil, responseStarted: Bool = false,
+        by timeline: ConnectionTimeline? = nil
     ) {
         self.error = error
         self.attempts = attempts
         self.responseStarted = responseStarted
+        self.timeline = timeline
     }
 }

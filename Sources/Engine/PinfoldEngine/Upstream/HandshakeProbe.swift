@@ -1,3 +1,4 @@
+import Clocks
 import EventLoop
 import HTTPCore
 import PinfoldTLS
@@ -32,6 +33,8 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
         var ways: (list: WayList, policy: PolicySnapshot)?
         /// What is sent along to a parent.
         var passage = Passage()
+        /// Where it notes what it is doing.
+        var timeline = ConnectionTimeline()
         /// How many milliseconds connecting may take, and then the handshake.
         let stepMilliseconds: Int64
     }
@@ -74,7 +77,7 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
                 match: subject.match, stepMilliseconds: subject.stepMilliseconds,
                 client: subject.client, passage: subject.passage, addresses: subject.addresses,
                 rules: subject.rules),
-            by: subject.ways?.list
+            by: subject.ways?.list, timeline: subject.timeline
         ) { [self] result in
             connecting = nil
             switch result {
@@ -120,6 +123,7 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
             return fail(.connectFailed(error), at: made.endpoint)
         }
         connection = (Transport(descriptor: descriptor, tls: tls), tls, made.endpoint)
+        subject.timeline.enter(.tls, at: Clock.monotonicMicroseconds())
         environment.loop.setDeadline(self, after: subject.stepMilliseconds)
         shakeHands()
     }
@@ -166,6 +170,7 @@ final class HandshakeProbe: EventHandler, TunnelOpening {
 
     private func end(_ finding: Finding) {
         drop()
+        subject.timeline.finish(at: Clock.monotonicMicroseconds())
         let completion = completion
         self.completion = nil
         completion?(finding)

@@ -146,6 +146,8 @@ package final class Origin {
     let waiters = WaiterQueue()
     /// Connections being established.
     var connecting = 0
+    /// What is being done for each of them, the oldest first.
+    var underWay: [ConnectionTimeline] = []
     /// Established connections whose servers have not said yet how many streams they allow.
     var settling = 0
     /// Whether connections are being made for all who wait (`UpstreamPool.connectForAll`).

@@ -12,6 +12,8 @@ protocol PooledConnection: EventHandler, EnvironmentPart, IdleOrdered {
     var origin: Origin { get }
     /// The address it is connected to.
     var endpoint: Endpoint { get }
+    /// How it was made.
+    var timeline: ConnectionTimeline { get }
     /// The client for whose request or CONNECT it was made; `nil` if for no client, or for one that
     /// has left.
     var client: IPNetwork? { get }

@@ -15,15 +15,18 @@ final class UnixConnectOperation: EventHandler, TunnelOpening {
     private var pause = pauseMilliseconds.lowerBound
     private var end: Int64 = 0
     private let started = Clock.monotonicMicroseconds()
-    /// How long the connection took.
-    private(set) var times = ConnectionTimes()
+    /// Where it notes what it is doing.
+    private let timeline: ConnectionTimeline
 
     init(
-        environment: Environment, path: String, completion: @escaping ConnectOperation.Completion
+        environment: Environment, path: String, timeline: ConnectionTimeline,
+        completion: @escaping ConnectOperation.Completion
     ) {
         self.environment = environment
         self.path = path
+        self.timeline = timeline
         self.completion = completion
+        timeline.enter(.connect, at: started)
     }
 
     /// Starts the operation, which the loop keeps alive until it ends.
@@ -50,9 +53,10 @@ final class UnixConnectOperation: EventHandler, TunnelOpening {
         guard completion != nil else { return }
         do throws(Errno) {
             let descriptor = try openSocket()
-            let duration = max(0, Clock.monotonicMicroseconds() - started)
-            times.connect = duration
-            environment.metrics.record(.upstreamConnect, microseconds: UInt64(duration))
+            let now = Clock.monotonicMicroseconds()
+            timeline.finish(at: now)
+            environment.metrics.record(
+                .upstreamConnect, microseconds: UInt64(max(0, now - started)))
             finish(
                 .success(
                     EstablishedConnection(
@@ -90,8 +94,14 @@ final class UnixConnectOperation: EventHandler, TunnelOpening {
     ) {
         guard let completion else { return }
         close()
-        if case .failure(let fault) = result { environment.countConnectFailure(fault) }
-        completion(result.mapError { StreamError($0, FailedAttempts(unixSocket: path, outcome)) })
+        if case .failure(let fault) = result {
+            environment.countConnectFailure(fault)
+            timeline.finish(at: Clock.monotonicMicroseconds())
+        }
+        completion(
+            result.mapError {
+                StreamError($0, FailedAttempts(unixSocket: path, outcome), by: timeline)
+            })
     }
 
     private func close() {
@@ -102,14 +112,14 @@ final class UnixConnectOperation: EventHandler, TunnelOpening {
 
 extension UpstreamPool {
     /// Connects to a server on a Unix socket.
-    func connect(_ origin: Origin, toUnixSocket path: String) {
+    func connect(_ origin: Origin, toUnixSocket path: String, _ timeline: ConnectionTimeline) {
         var operation: UnixConnectOperation?
-        operation = UnixConnectOperation(environment: environment, path: path) {
-            [unowned self] result in
-            let times = operation?.times ?? ConnectionTimes()
+        operation = UnixConnectOperation(
+            environment: environment, path: path, timeline: timeline
+        ) { [unowned self] result in
             if let operation { operations[ObjectIdentifier(operation)] = nil }
             operation = nil
-            connected(origin, result, times)
+            connected(origin, result, timeline)
         }
         guard let operation else { return }
         operations[ObjectIdentifier(operation)] = operation

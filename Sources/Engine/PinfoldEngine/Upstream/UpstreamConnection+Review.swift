@@ -50,6 +50,7 @@ extension UpstreamConnection {
         // The review may take as long as the handshake.
         environment.loop.setDeadline(self, after: origin.timeouts.connectMilliseconds)
         reviewStarted = Clock.monotonicMicroseconds()
+        timeline.enter(.review, at: reviewStarted)
         let cancel = reviewer(
             ReviewedServer(
                 host: origin.key.host, port: origin.key.port, certificates: certificates,
@@ -72,7 +73,9 @@ extension UpstreamConnection {
         case .trusted where tls.isOpen: established(tls)
         case .trusted(let identity):
             // Only the handshake's own time counts.
-            handshakeStarted += Clock.monotonicMicroseconds() - reviewStarted
+            let now = Clock.monotonicMicroseconds()
+            handshakeStarted += now - reviewStarted
+            timeline.enter(.tls, at: now)
             environment.loop.setDeadline(self, after: origin.timeouts.connectMilliseconds)
             tls.answer(identity)
             continueHandshake()

@@ -77,9 +77,8 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     var review = Review.due
     /// When the review began.
     var reviewStarted: Int64 = 0
-    package var connectionTimes: ConnectionTimes? { times }
-    /// How long it took to establish.
-    package internal(set) var times = ConnectionTimes()
+    /// How it was made.
+    package let timeline: ConnectionTimeline
     /// When the verdict on the server, or on the proxy that carries the connection, expires, in
     /// seconds since 1970; `nil` if never.
     private(set) var trustEnds: Int64?
@@ -94,12 +93,13 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     ///   clear text is sent to the server inside it.
     init(
         pool: UpstreamPool, origin: Origin, descriptor: Int32, endpoint: Endpoint,
-        tls: TLSClientConnection?, isOpen: Bool = false
+        timeline: ConnectionTimeline, tls: TLSClientConnection?, isOpen: Bool = false
     ) {
         self.pool = pool
         environment = pool.environment
         self.endpoint = endpoint
         self.origin = origin
+        self.timeline = timeline
         transport = Transport(descriptor: descriptor, tls: tls)
         http = HTTP1Connection(.client, isOpen: tls == nil || isOpen)
         if isOpen { trustEnds = tls?.trustEnds }
@@ -111,6 +111,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     /// Begins the TLS handshake; `UpstreamPool.handshakeEnded` is called at its end.
     func beginHandshake(timeoutMilliseconds: Int64) {
         handshakeStarted = Clock.monotonicMicroseconds()
+        timeline.enter(.tls, at: handshakeStarted)
         environment.loop.setDeadline(self, after: timeoutMilliseconds)
         if environment.traces, let tls = transport.tls as? TLSClientConnection {
             traceHandshakeStart(tls)
@@ -132,7 +133,6 @@ final class UpstreamConnection: EventHandler, PooledConnection {
             origin.portIsProven = true
             environment.metrics.countHandshake(with: tls)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
-            times.handshake = Int64(duration)
             environment.metrics.record(.tlsHandshake, microseconds: duration)
             environment.countTrusted(EvaluatedServer(origin, at: endpoint), tls)
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
@@ -170,7 +170,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
         environment.loop.remove(self, keepingOpen: transport.descriptor)
         let next = HTTP2UpstreamConnection(
             pool: pool, origin: origin, transport: transport, endpoint: endpoint, client: client,
-            times: times, trustEnds: trustEnds)
+            timeline: timeline, trustEnds: trustEnds)
         do throws(Errno) {
             try environment.loop.add(next, descriptor: transport.descriptor)
         } catch {

@@ -81,7 +81,9 @@ extension UpstreamPool {
     /// Gives a connection that has just been made to the first who waits.
     ///
     /// - Returns: `nil` if nobody waits for it any more; it is closed then.
-    func claim(_ origin: Origin, for made: EstablishedConnection) -> PrivateUse? {
+    func claim(
+        _ origin: Origin, for made: EstablishedConnection, _ timeline: ConnectionTimeline
+    ) -> PrivateUse? {
         if let (claim, waiter) = origin.waiters.claim() {
             let consumer = waiter.consumer
             let use = PrivateUse(consumer.headerOrigin, consumer.clientNetwork, claim: claim)
@@ -89,7 +91,7 @@ extension UpstreamPool {
             return use
         }
         made.transport.close()
-        connectionGivenUp(origin)
+        connectionGivenUp(origin, timeline)
         forgetIfUnused(origin)
         return nil
     }

@@ -94,6 +94,28 @@ extension UpstreamPool {
         forgetIfUnused(origin)
     }
 
+    package func timeline(
+        _ origin: Origin, _ consumer: any UpstreamConsumer
+    ) -> ConnectionTimeline? {
+        if origin.ways != nil, let search = searches[ObjectIdentifier(consumer)] {
+            return search.timeline
+        }
+        return timelineByWay(origin, consumer)
+    }
+
+    /// The same for a way that has been chosen.
+    func timelineByWay(
+        _ origin: Origin, _ consumer: any UpstreamConsumer
+    ) -> ConnectionTimeline? {
+        if let carrier = origin.carrier { return timelineByWay(carrier, consumer) }
+        guard let waiter = origin.waiters.waiter(consumer) else {
+            return origin.http2.sibling.flatMap { timelineByWay($0, consumer) }
+        }
+        // Whoever waits for a place gets no connection that was begun for those before.
+        guard let since = waiter.since else { return origin.underWay.first }
+        return origin.underWay.first { ($0.begin ?? 0) >= since }
+    }
+
     /// Counts a wait that has ended, in whatever way: unsuccessful ones are the longest.
     func waitEnded(
         _ waiter: WaiterQueue.Waiter, _ origin: Origin, _ end: PoolWaitEnd

@@ -122,19 +122,25 @@ final class UpstreamPool: UpstreamSource {
             byLimit[ObjectIdentifier(limit(of: origin))]?
                 .hadTurn(origin, client ?? origin.waiters.first?.client)
         }
-        if let proxy = origin.tunnelProxy { return openTunnel(origin, proxy, for: client) }
-        if let path = origin.key.unixPath { return connect(origin, toUnixSocket: path) }
+        let timeline = ConnectionTimeline()
+        origin.underWay.append(timeline)
+        if let proxy = origin.tunnelProxy {
+            return openTunnel(origin, proxy, for: client, timeline)
+        }
+        if let path = origin.key.unixPath {
+            return connect(origin, toUnixSocket: path, timeline)
+        }
         let policy = origin.policy
         var operation: ConnectOperation?
         operation = ConnectOperation(
             environment: environment, host: origin.key.host, port: origin.key.port,
             client: client, rules: origin.isSubjectToRules ? policy.destinationRules : nil,
-            hostMatch: origin.match, isParent: origin.forwards?.standing != nil
+            hostMatch: origin.match, isParent: origin.forwards?.standing != nil,
+            timeline: timeline
         ) { [unowned self] result in
-            let times = operation?.times ?? ConnectionTimes()
             if let operation { operations[ObjectIdentifier(operation)] = nil }
             operation = nil
-            connected(origin, result, times)
+            connected(origin, result, timeline)
         }
         guard let operation else { return }
         operations[ObjectIdentifier(operation)] = operation
@@ -144,11 +150,11 @@ final class UpstreamPool: UpstreamSource {
 
     func connected(
         _ origin: Origin, _ result: Result<EstablishedConnection, StreamError>,
-        _ times: ConnectionTimes
+        _ timeline: ConnectionTimeline
     ) {
         switch result {
         case .failure(let failure): failed(origin, failure)
-        case .success(let made): establishOrFail(origin, made, times)
+        case .success(let made): establishOrFail(origin, made, timeline)
         }
     }
 
@@ -156,8 +162,8 @@ final class UpstreamPool: UpstreamSource {
     ///   - session: the TLS session with a proxy that carries the tunnel; `nil` if there is none.
     ///   - use: whose connection it is; `nil` if it is of no client in particular.
     func establish(
-        _ origin: Origin, _ made: EstablishedConnection,
-        _ times: ConnectionTimes, in session: TLSClientConnection?, _ use: PrivateUse?
+        _ origin: Origin, _ made: EstablishedConnection, _ timeline: ConnectionTimeline,
+        in session: TLSClientConnection?, _ use: PrivateUse?
     ) throws(ExchangeError) {
         var tls = session
         if let use, let version = origin.key.proxyHeader {
@@ -176,12 +182,11 @@ final class UpstreamPool: UpstreamSource {
                 throw .tlsFailed(error)
             }
         } else if origin.http2.isOffered {
-            return try establishHTTP2(origin, made, times, in: session, client)
+            return try establishHTTP2(origin, made, timeline, in: session, client)
         }
         let connection = UpstreamConnection(
             pool: self, origin: origin, descriptor: made.transport.descriptor,
-            endpoint: made.endpoint, tls: tls, isOpen: origin.tls == nil)
-        connection.times = times
+            endpoint: made.endpoint, timeline: timeline, tls: tls, isOpen: origin.tls == nil)
         connection.client = client
         connection.privateUse = use
         do throws(Errno) {
@@ -200,10 +205,13 @@ final class UpstreamPool: UpstreamSource {
 
     /// Handles the result of a handshake.
     func handshakeEnded(_ connection: any PooledConnection, _ fault: ExchangeError?) {
+        connection.timeline.finish(at: Clock.monotonicMicroseconds())
         if let fault {
             failed(
                 connection.origin,
-                StreamError(fault, FailedAttempts(connectedTo: connection.endpoint)),
+                StreamError(
+                    fault, FailedAttempts(connectedTo: connection.endpoint),
+                    by: connection.timeline),
                 connection.privateUse)
         } else {
             ready(connection)
@@ -213,6 +221,7 @@ final class UpstreamPool: UpstreamSource {
     func ready(_ connection: any PooledConnection) {
         let origin = connection.origin
         origin.connecting -= 1
+        origin.underWay.removeAll { $0 === connection.timeline }
         establishing -= 1
         origin.open += 1
         open += 1
@@ -233,12 +242,13 @@ final class UpstreamPool: UpstreamSource {
         let consumer = takeWaiter(connection.origin, for: connection, isFresh: true, .failed)
         if environment.traces { traceNotKept(connection, .serverEndedOrSpoke) }
         connection.close()
-        consumer?.upstreamFailed(StreamError(.server(.upstreamSpokeUnasked)))
+        consumer?.upstreamFailed(
+            StreamError(.server(.upstreamSpokeUnasked), by: connection.timeline))
     }
 
     /// - Parameter use: whose the connection would have been; `nil` for that of the first waiter.
     func failed(_ origin: Origin, _ failure: StreamError, _ use: PrivateUse? = nil) {
-        connectionGivenUp(origin)
+        connectionGivenUp(origin, failure.timeline)
         if let use { forget(use) }
         var failure = failure
         if origin.forwards != nil {
@@ -261,8 +271,9 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// A connection that was being established will not be.
-    func connectionGivenUp(_ origin: Origin) {
+    func connectionGivenUp(_ origin: Origin, _ timeline: ConnectionTimeline?) {
         origin.connecting -= 1
+        origin.underWay.removeAll { $0 === timeline }
         establishing -= 1
         giveBack([.origin, .total], of: origin)
     }

@@ -83,6 +83,11 @@ final class WaiterQueue {
     /// The waiter that would get a new connection; it stays in the queue.
     var first: Waiter? { next?.waiter }
 
+    /// A consumer's wait; `nil` if it does not wait.
+    func waiter(_ consumer: any UpstreamConsumer) -> Waiter? {
+        places[ObjectIdentifier(consumer)]?.waiter
+    }
+
     private var next: Place? {
         guard let one = any.first, let other = fresh.first else { return any.first ?? fresh.first }
         return one.position < other.position ? one : other

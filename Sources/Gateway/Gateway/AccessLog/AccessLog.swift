@@ -101,8 +101,8 @@ package final class AccessLogProducer: Sendable {
     ///   - session: the TLS session of the client, if any; its texts are copied too.
     ///   - notes: who was asking, and what rules did; copied too.
     package func log(
-        _ record: AccessLogRecord, head: Span<UInt8>, texts: AccessLogTexts,
-        session: ClientSession? = nil, notes: AccessLogNotes = AccessLogNotes()
+        _ record: FlowRecord, head: Span<UInt8>, texts: FlowTexts,
+        session: ClientSession? = nil, notes: FlowNotes = FlowNotes()
     ) {
         switch ring.push(record, head: head, texts, session: session, notes: notes) {
         case .queued: core.wakeIfSleeping()

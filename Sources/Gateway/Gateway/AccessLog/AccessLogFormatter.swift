@@ -5,7 +5,9 @@ import PinfoldTLS
 /// Formats the access log's records as lines.
 ///
 /// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `host`,
-/// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
+/// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, those of
+/// `queue_us`, `dns_us`, `connect_us`, `tls_us`, `first_byte_us` and `body_us` that happened
+/// (``Phase``), `request_bytes`,
 /// `response_bytes`, `cache`, and, if present, `forwarded` (why the server was asked), `not_stored`
 /// (why its response was not stored), `intercepted` (true for an intercepted CONNECT, and for
 /// requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed), `inspected`
@@ -15,7 +17,8 @@ import PinfoldTLS
 /// `original` (the address that its client connected to, if it is none of the host's),
 /// `client_tls`, `client_cipher`
 /// and `client_subject` (the client's TLS version, cipher suite and certificate subject),
-/// `parent` (the parent proxy that it went through), `upstream`, `upstream_version`,
+/// `parent` (the parent proxy that it went through), `upstream`, `reused` (whether its connection
+/// was there before), `upstream_version`,
 /// `upstream_tls`, `reason` (why the exchange was refused or
 /// failed), `rule` (the access rule that decided), `reported` (access rules that matched and only
 /// report), `user_agent`, `referer`.
@@ -49,7 +52,7 @@ struct AccessLogFormatter {
     private mutating func appendJSON(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
-        let record = entry.record
+        let (record, counted) = (entry.record, entry.record.counted)
         output.append("{\"time\":\"")
         clock.appendRFC3339(record.timeMilliseconds, to: &output)
         output.append("\",\"id\":\"")
@@ -58,9 +61,9 @@ struct AccessLogFormatter {
         let client = Endpoint(address: record.clientAddress, port: record.clientPort)
         client.clientText.withUnsafeBytes { output.append($0) }
         output.append("\",\"listener\":\"")
-        listeners.append(record.listener, to: &output)
+        listeners.append(counted.route.listener, to: &output)
         output.append("\",\"host\":\"")
-        hosts.append(record.host, to: &output)
+        hosts.append(counted.route.host, to: &output)
         output.append("\",\"method\":\"")
         JSONText.append(entry.method, to: &output)
         output.append("\",\"target\":\"")
@@ -68,19 +71,26 @@ struct AccessLogFormatter {
         output.append("\",\"version\":\"")
         output.append(record.protocolLabel)
         output.append("\",\"status\":")
-        if record.status > 0 {
-            output.append(decimal: UInt64(record.status))
+        if counted.status > 0 {
+            output.append(decimal: UInt64(counted.status))
         } else {
             output.append("null")
         }
         output.append(",\"duration_us\":")
-        output.append(decimal: record.durationMicroseconds)
+        output.append(decimal: counted.durationMicroseconds)
+        for phase in Phase.allCases {
+            guard let microseconds = counted.phases[phase] else { continue }
+            output.append(",\"")
+            output.append(phase.label)
+            output.append("_us\":")
+            output.append(decimal: microseconds)
+        }
         output.append(",\"request_bytes\":")
-        output.append(decimal: record.requestBytes)
+        output.append(decimal: counted.requestBytes)
         output.append(",\"response_bytes\":")
-        output.append(decimal: record.responseBytes)
+        output.append(decimal: counted.responseBytes)
         output.append(",\"cache\":\"")
-        output.append(record.cache.label)
+        output.append(counted.cache.label)
         output.append("\"")
         appendOptionalJSON(entry, to: &output)
         output.append("}")
@@ -107,9 +117,12 @@ struct AccessLogFormatter {
                 upstream.text.withUnsafeBytes { output.append($0) }
             }
         }
+        if let isReused = record.isReused {
+            output.append(isReused ? ",\"reused\":true" : ",\"reused\":false")
+        }
         append("upstream_version", record.upstreamVersion?.text, to: &output)
         append("upstream_tls", record.upstreamTLS?.label, to: &output)
-        if let reason = record.reason {
+        if let reason = record.counted.failure {
             append("reason", to: &output) { append(label: reason, of: reasons, to: &$0) }
         }
         append("rule", entry.rule, to: &output)
@@ -171,10 +184,9 @@ struct AccessLogFormatter {
     }
 
     private func append(
-        label index: UInt16, of labels: [[UInt8]], to output: inout LineBuffer
+        label index: Int, of labels: [[UInt8]], to output: inout LineBuffer
     ) {
-        let index = Int(index)
-        if index < labels.count {
+        if labels.indices.contains(index) {
             output.append(labels[index])
         } else {
             output.append("other")
@@ -183,9 +195,9 @@ struct AccessLogFormatter {
 
     // MARK: Apache's combined format
 
-    /// `%h - %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
-    /// reason or `-`. The target of a request in an intercepted tunnel, or at a transparent
-    /// listener, is written as a complete URL.
+    /// `%h - %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, its
+    /// reason or `-`, and what else is known of it, each with its name. The target of a request in
+    /// an intercepted tunnel, or at a transparent listener, is written as a complete URL.
     private mutating func appendCombined(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
@@ -210,9 +222,9 @@ struct AccessLogFormatter {
             }
         }
         output.append("\" ")
-        append(orDash: UInt64(record.status), to: &output)
+        append(orDash: UInt64(record.counted.status), to: &output)
         output.append(" ")
-        append(orDash: record.responseBytes, to: &output)
+        append(orDash: record.counted.responseBytes, to: &output)
         output.append(" \"")
         if entry.referer.isEmpty { output.append("-") }
         Userinfo.redacting(entry.referer) { ApacheText.append($0, to: &output) }
@@ -222,11 +234,48 @@ struct AccessLogFormatter {
         output.append("\" ")
         output.append(hexadecimal: record.exchange)
         output.append(" ")
-        if let reason = record.reason {
+        if let reason = record.counted.failure {
             append(label: reason, of: reasons, to: &output)
         } else {
             output.append("-")
         }
+        appendNamed(entry, to: &output)
+    }
+
+    /// What Apache's format has no place for, as in JSON.
+    private func appendNamed(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+        let record = entry.record
+        for phase in Phase.allCases {
+            guard let microseconds = record.counted.phases[phase] else { continue }
+            output.append(" ")
+            output.append(phase.label)
+            output.append("_us=")
+            output.append(decimal: microseconds)
+        }
+        if record.upstreamAddress == .unnamed {
+            appendNamed("upstream=\"unix:", entry.way, to: &output)
+        } else if let address = record.upstreamAddress {
+            output.append(" upstream=")
+            let upstream = Endpoint(address: address, port: record.upstreamPort)
+            upstream.text.withUnsafeBytes { output.append($0) }
+        }
+        if let isReused = record.isReused {
+            output.append(isReused ? " reused=true" : " reused=false")
+        }
+        if !entry.rule.isEmpty { appendNamed("rule=\"", entry.rule, to: &output) }
+        // Where the target does not say it.
+        if !entry.tunnel.isEmpty, entry.target.first != UInt8(ascii: "/") {
+            appendNamed("tunnel=\"", entry.tunnel, to: &output)
+        }
+    }
+
+    private func appendNamed(
+        _ start: StaticString, _ text: UnsafeRawBufferPointer, to output: inout LineBuffer
+    ) {
+        output.append(" ")
+        output.append(start)
+        ApacheText.append(text, to: &output)
+        output.append("\"")
     }
 
     /// Only the CONNECT of an intercepted tunnel names the host of the requests in it: their own
@@ -258,7 +307,7 @@ extension TLSVersion {
     }
 }
 
-extension AccessLogRecord {
+extension FlowRecord {
     /// The version that the request came in.
     fileprivate var protocolLabel: StaticString { spoken?.text ?? version?.text ?? "" }
 }

@@ -65,7 +65,7 @@ struct AccessLogRing: @unchecked Sendable {
     /// Every entry starts at a multiple of this.
     private static var alignment: Int { 16 }
     private static var recordOffset: Int { align(MemoryLayout<Prefix>.size) }
-    private static var textOffset: Int { recordOffset + align(MemoryLayout<AccessLogRecord>.size) }
+    private static var textOffset: Int { recordOffset + align(MemoryLayout<FlowRecord>.size) }
 
     private static func align(_ size: Int) -> Int { (size + alignment - 1) & ~(alignment - 1) }
 
@@ -113,8 +113,8 @@ struct AccessLogRing: @unchecked Sendable {
     /// Copies a record and its texts into the ring, each text up to its limit, along with the texts
     /// of a session, of what rules did, and of who was asking, which are short.
     func push(
-        _ record: AccessLogRecord, head bytes: Span<UInt8>, _ texts: AccessLogTexts,
-        session: ClientSession? = nil, notes: AccessLogNotes = AccessLogNotes()
+        _ record: FlowRecord, head bytes: Span<UInt8>, _ texts: FlowTexts,
+        session: ClientSession? = nil, notes: FlowNotes = FlowNotes()
     ) -> Push {
         var room = AccessLogRing.maximumTextBytes
         let method = cut(texts.method, to: limits.methodBytes, of: bytes, room: &room)
@@ -144,7 +144,7 @@ struct AccessLogRing: @unchecked Sendable {
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
         (place + AccessLogRing.recordOffset).initializeMemory(
-            as: AccessLogRecord.self, repeating: record, count: 1)
+            as: FlowRecord.self, repeating: record, count: 1)
         var end = place + AccessLogRing.textOffset
         bytes.withUnsafeBytes { all in
             end = copy(all, method, to: end)
@@ -226,7 +226,7 @@ struct AccessLogRing: @unchecked Sendable {
 
     /// An entry in the ring; valid until the body that received it returns.
     struct Entry {
-        var record: AccessLogRecord
+        var record: FlowRecord
         var method: UnsafeRawBufferPointer
         var target: UnsafeRawBufferPointer
         var userAgent: UnsafeRawBufferPointer
@@ -281,7 +281,7 @@ struct AccessLogRing: @unchecked Sendable {
 
     private func entry(at place: UnsafeRawPointer, _ prefix: Prefix) -> Entry {
         let record = place.load(
-            fromByteOffset: AccessLogRing.recordOffset, as: AccessLogRecord.self)
+            fromByteOffset: AccessLogRing.recordOffset, as: FlowRecord.self)
         var start = place + AccessLogRing.textOffset
         func next(_ count: UInt32) -> UnsafeRawBufferPointer {
             defer { start += Int(count) }

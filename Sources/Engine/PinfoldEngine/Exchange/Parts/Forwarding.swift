@@ -30,6 +30,11 @@ extension Exchange {
         private(set) var sentAt: Int64 = 0
         /// The same in seconds since 1970 (RFC 9111 §4.2.3: `request_time`).
         private(set) var requestTime: Int64 = 0
+        /// When the attempt began that is under way, or that was the last one; 0 if there is none,
+        /// or if what it took is counted already.
+        private(set) var askedAt: Int64 = 0
+        /// When its final head arrived; 0 if it has not.
+        private(set) var answeredAt: Int64 = 0
         /// How long the head of the response took, in microseconds; `nil` if there was none.
         private(set) var firstByteMicroseconds: UInt64?
         /// Interim responses to the request that was last sent.
@@ -83,21 +88,39 @@ extension Exchange {
         @inline(__always)
         mutating func begin(at time: Int64, wallTime: Int64) {
             sentAt = time
+            askedAt = time
+            answeredAt = 0
             requestTime = wallTime
             interimCount = 0
         }
 
         /// It could not be sent after all.
         /// - Parameter time: `sentAt` before ``begin(at:wallTime:)``.
-        mutating func undoSending(_ time: Int64) { sentAt = time }
+        mutating func undoSending(_ time: Int64) {
+            sentAt = time
+            askedAt = 0
+        }
+
+        /// The attempt is over, and is counted now. Returns when what is not counted yet began;
+        /// `nil` if there is nothing.
+        mutating func takeAttempt() -> Int64? {
+            let begun = askedAt != 0 ? askedAt : answeredAt
+            (askedAt, answeredAt) = (0, 0)
+            return begun == 0 ? nil : begun
+        }
 
         // MARK: The response
 
-        /// The first head has arrived.
-        /// - Parameter time: in microseconds of the monotonic clock.
+        /// A head has arrived.
+        /// - Parameters:
+        ///   - time: in microseconds of the monotonic clock.
+        ///   - isFinal: whether no other one follows.
         @inline(__always)
-        mutating func firstHeadArrived(at time: Int64) {
-            firstByteMicroseconds = UInt64(max(0, time - sentAt))
+        mutating func headArrived(at time: Int64, isFinal: Bool) {
+            if firstByteMicroseconds == nil {
+                firstByteMicroseconds = UInt64(max(0, time - sentAt))
+            }
+            if isFinal { answeredAt = time }
         }
 
         /// An interim response has arrived. Returns how many it is.

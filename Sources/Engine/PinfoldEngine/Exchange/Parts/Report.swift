@@ -18,6 +18,10 @@ extension Exchange {
         package private(set) var cacheResult = CacheResult.none
         /// The address of the server that the request or the tunnel went to.
         package private(set) var server: Endpoint?
+        /// Whether the connection to the server was there before it was asked for.
+        private var isReused = false
+        /// The same; `nil` without a connection.
+        package var reusedConnection: Bool? { server == nil ? nil : isReused }
         /// What the connection to the server carries; `nil` if there was none, and for tunnels.
         package private(set) var serverCarrier: HTTPCarrier?
         /// The TLS version spoken with the server, if an access log needs it; `nil` for clear text.
@@ -55,9 +59,13 @@ extension Exchange {
         mutating func notStored() { if cacheResult == .miss { cacheResult = .uncacheable } }
 
         /// There is a connection to a server.
-        mutating func connected(to server: Endpoint, over carrier: HTTPCarrier? = nil) {
+        /// - Parameter isReused: whether it was there before it was asked for.
+        mutating func connected(
+            to server: Endpoint, over carrier: HTTPCarrier? = nil, isReused: Bool = false
+        ) {
             self.server = server
             serverCarrier = carrier
+            self.isReused = isReused
         }
 
         mutating func spoke(_ version: TLSVersion?) { serverTLS = version }

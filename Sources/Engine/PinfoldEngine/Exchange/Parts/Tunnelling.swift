@@ -21,6 +21,9 @@ extension Exchange {
         /// - Parameter isRequested: `false` for what a switch of protocols leads into.
         init(isRequested: Bool) { self.isRequested = isRequested }
 
+        /// Whether its bytes are relayed.
+        var isRelayed: Bool { carrier is Relay }
+
         /// It waits for a connection to its destination, or for that server's verification.
         mutating func wait(for opening: any TunnelOpening) { self.opening = opening }
 

@@ -95,6 +95,15 @@ struct ExchangeState<Upstream> {
         case serve
         /// Connect to the destination of a tunnel.
         case open
+
+        /// Whether it is to wait for something other than a connection.
+        @inline(__always)
+        var isWait: Bool {
+            switch self {
+            case .authenticate, .delay, .load, .follow, .gather: true
+            case .lookUp, .connect, .respond, .serve, .open: false
+            }
+        }
     }
 
     /// What the final head of a server's response means.

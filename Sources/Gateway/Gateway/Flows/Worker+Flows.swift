@@ -1,0 +1,113 @@
+import HTTPCore
+import PinfoldEngine
+import PinfoldMetrics
+
+// What the worker does for its exchanges: it makes the record of each one that has ended, and passes
+// it to whoever shows exchanges.
+extension Worker: EnvironmentHost {
+    package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
+        guard let peer = exchange.intake.peer else { return }
+        var record = FlowRecord(client: peer, counted: counted)
+        fill(&record, from: exchange)
+        let ingress = exchange.intake.ingress
+        let remarks = exchange.remarks
+        var notes = FlowNotes(
+            steps: remarks.transformed?.text ?? [], rule: remarks.rule ?? [],
+            reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [],
+            way: exchange.wayBytes)
+        if ingress?.original != nil { addDestination(of: exchange, to: &record, &notes) }
+        // What the client sent, not what the rules of a route made of it.
+        if let head = exchange.clientHead {
+            return pass(record, head.bytes.span, FlowTexts(head), ingress?.session, notes)
+        }
+        let texts = FlowTexts(exchange.request)
+        exchange.withRequestHead { pass(record, $0, texts, ingress?.session, notes) }
+    }
+
+    /// Passes a record to whoever shows exchanges.
+    /// - Parameters:
+    ///   - head: the bytes of the request's head, valid during the call.
+    ///   - texts: where the texts are in it.
+    private func pass(
+        _ record: FlowRecord, _ head: Span<UInt8>, _ texts: FlowTexts, _ session: ClientSession?,
+        _ notes: FlowNotes
+    ) {
+        if let log = shared.accessLog, index < log.producers.count {
+            log.producers[index].log(
+                record, head: head, texts: texts, session: session, notes: notes)
+        }
+    }
+
+    /// Fills in what is not counted.
+    private func fill(_ record: inout FlowRecord, from exchange: Exchange) {
+        let milliseconds = Int64(clamping: record.counted.durationMicroseconds / 1000)
+        record.timeMilliseconds = environment.wallMilliseconds - milliseconds
+        record.exchange = exchange.report.id
+        let ingress = exchange.intake.ingress
+        record.version = exchange.request.length > 0 ? exchange.request.version : nil
+        record.forwarded = exchange.reasonForwarded
+        if record.counted.failure != nil { record.spoken = ingress?.spoken }
+        record.upstreamVersion = exchange.report.serverCarrier?.version
+        record.upstreamTLS = exchange.report.serverTLS
+        record.clientTLS = ingress?.session?.version
+        if case .bound = ingress?.role { record.isIntercepted = true }
+        if let tunnel = exchange.tunnel {
+            record.spoken = ingress?.spoken
+            if tunnel.isIntercepted { record.isIntercepted = true }
+            record.interceptionPass = tunnel.interceptionPass
+            record.inspection = tunnel.inspection
+        }
+        if let endpoint = exchange.lastServer { record.setUpstream(endpoint) }
+        record.isReused = exchange.report.reusedConnection
+    }
+}
+
+extension Worker {
+    /// Adds what is known of where a client of a transparent listener was going.
+    private func addDestination(
+        of exchange: Exchange, to record: inout FlowRecord, _ notes: inout FlowNotes
+    ) {
+        notes.authority = exchange.transparentAuthority ?? []
+        guard let original = exchange.foreignOriginal else { return }
+        record.originalAddress = original.address
+        record.originalPort = original.port
+    }
+}
+
+extension Ingress {
+    /// What its client speaks in place of HTTP.
+    fileprivate var spoken: SpokenProtocol? {
+        switch speaks {
+        case .http: nil
+        case .socks5: .socks5
+        case .transparent:
+            switch original?.opening {
+            case .http, nil: nil
+            case .tls: .tls
+            case .other: .tcp
+            }
+        }
+    }
+}
+
+extension FlowTexts {
+    fileprivate init(_ head: ClientHead) {
+        self.init(
+            method: head.method, target: head.target, userAgent: head.userAgent,
+            referer: head.referer)
+    }
+
+    /// The logged texts of a head; nothing of one that could not be parsed.
+    fileprivate init(_ request: borrowing RequestHead) {
+        guard request.length > 0 else {
+            self.init(
+                method: ByteRange(), target: ByteRange(), userAgent: ByteRange(),
+                referer: ByteRange())
+            return
+        }
+        self.init(
+            method: request.methodRange, target: request.target,
+            userAgent: request.fields.first(.userAgent)?.value ?? ByteRange(),
+            referer: request.fields.first(.referer)?.value ?? ByteRange())
+    }
+}

@@ -56,7 +56,7 @@ extension Exchange {
     /// Whether the rules keep the request away from the cache. If so, it has been forwarded.
     @inline(__always)
     private func isKeptAway(by origin: Origin) -> Bool {
-        if origin.hasConditions, bypassesByRules(origin) {
+        if bypassesByRules(origin) {
             missed(.bypass)
             return true
         }
@@ -86,7 +86,13 @@ extension Exchange {
 
     /// Whether a condition of the route keeps the request away from the cache, besides those that
     /// concern its fields.
+    @inline(__always)
     func bypassesByRules(_ origin: Origin) -> Bool {
+        origin.hasConditions && meetsConditions(of: origin)
+    }
+
+    @inline(never)
+    private func meetsConditions(of origin: Origin) -> Bool {
         guard let conditions = origin.caching.conditions else { return false }
         return withRequestHead { bytes in
             if conditions.areMet(byQueryOf: bytes.extracting(request.path.indices)) { return true }

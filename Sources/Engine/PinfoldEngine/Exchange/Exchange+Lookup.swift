@@ -55,16 +55,27 @@ extension Exchange {
         }
         if case .candidates(let variants) = onDisk, register() {
             load(view, variants, from: store)
-        } else if let origin, let response = reread(responses, at: origin) {
-            found(response, view, origin)
         } else if !responses.isEmpty {
-            guard !answersDecoded(from: responses, counting: .cacheMemoryHits) else { return }
-            missed(reason(of: responses))
-        } else if onDisk == .others, let variants = variantsInOtherCodings(view), register() {
-            load(view, variants, from: store)
+            answerOtherwise(from: responses, view)
+        } else if onDisk == .others {
+            if let variants = variantsInOtherCodings(view), register() {
+                load(view, variants, from: store)
+            } else {
+                missed(.varyMiss)
+            }
         } else {
-            missed(onDisk == .others ? .varyMiss : .uriMiss)
+            missed(.uriMiss)
         }
+    }
+
+    /// Answers from responses in memory that cannot be used as they are, or forwards.
+    @inline(never)
+    private func answerOtherwise(from responses: [CachedResponse], _ view: CacheKeyView) {
+        if let origin, let response = reread(responses, at: origin) {
+            return found(response, view, origin)
+        }
+        guard !answersDecoded(from: responses, counting: .cacheMemoryHits) else { return }
+        missed(reason(of: responses))
     }
 
     /// Whether something in the request that is not part of the key may affect the response.

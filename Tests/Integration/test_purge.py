@@ -435,23 +435,54 @@ def test_many_at_once_are_all_answered(running, there):
     assert len(results) == 400 and set(results) <= {200, 503} and results.count(200) > 0
 
 
-def test_a_process_that_has_handed_over_purges_urls_for_both(gateway, there):
-    """A pattern has to reach the successor: the connection ends, so that the next one does."""
+def test_a_process_that_has_handed_over_purges_for_both(gateway, there):
     one = Succession(gateway(LOCAL, start=False))
     try:
         running = one.gateway
-        url, other = there.url("/a"), there.url("/b")
-        stored(running, url, other)
+        urls = [there.url(path) for path in ("/x/1", "/x/2", "/a", "/b", "/e")]
+        stored(running, *urls)
+        running.wait_for_disk()
+        # One request each: the response ends the connection.
+        wires = [running.wire() for _ in range(4)]
+        for wire in wires:
+            assert is_hit(wire.ask(request(urls[0])))
+        one.upgrade()
+        running.wait_for_disk()
+        fresh = there.url("/x/3")
+        # The successor's own, which is in its memory.
+        stored(running, *urls, fresh)
+        for wire, path, fields in zip(
+                wires, ("/x/*", "/a", "/b", "/e"),
+                ({}, {}, {"Surrogate_Key": "two"}, {"Soft_Purge": "1"})):
+            response = wire.ask(request(there.url(path), method="PURGE", **fields))
+            assert response.status == 200 and response.get("connection").lower() == "close"
+            wire.close()
+        assert present(running, *urls, fresh) == [False] * 6
+        assert there.requests[-2].get("if-none-match") == '"v"'
+    finally:
+        one.close()
+
+
+def test_without_a_cache_on_disk_the_connection_ends_so_that_the_next_reaches_the_successor(
+        gateway, there):
+    without = {"cache": LOCAL["cache"] | {"disk": 0}}
+    one = Succession(gateway(without, start=False))
+    try:
+        running = one.gateway
+        url = there.url("/a")
+        stored(running, url)
         wires = [running.wire() for _ in range(2)]
         for wire in wires:
             assert is_hit(wire.ask(request(url)))
         one.upgrade()
-        refused = wires[0].ask(request(there.url("/*"), method="PURGE"))
-        assert refused.status == 503 and "purge-draining" in refused.get("proxy-status")
-        assert refused.get("connection").lower() == "close" and int(refused.get("retry-after")) > 0
-        assert wires[1].ask(request(url, method="PURGE")).status == 200
-        for wire in wires:
+        stored(running, url)
+        for wire, path in zip(wires, ("/a", "/*")):
+            refused = wire.ask(request(there.url(path), method="PURGE"))
+            assert refused.status == 503 and "purge-draining" in refused.get("proxy-status")
+            assert refused.get("connection").lower() == "close"
+            assert int(refused.get("retry-after")) > 0
             wire.close()
-        until(lambda: not is_hit(get(running, url)), "the successor has not got it either")
+        assert purge(running, url).status == 200
+        assert not is_hit(get(running, url))
     finally:
         one.close()

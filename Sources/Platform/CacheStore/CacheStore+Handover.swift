@@ -15,13 +15,16 @@ extension CacheStore {
     /// The folder of the database.
     public var folder: String { options.folder }
 
+    /// Whether the database was handed over: the process that has it learns what is purged here.
+    package var hasHandedOverDisk: Bool { disk.index.phase == .handedOver }
+
     /// Hands the database over to another process. Responses that are on their way to disk are
     /// written, for at most `closeMilliseconds`; from then on this store keeps responses only in
     /// memory. It goes on finding what is in the database, and reading the bodies that it is
     /// reading, until it is closed; of other bodies, only those of up to `wholeBodyBytes`.
     ///
     /// From when the other process has opened the database, what is invalidated or purged in one of
-    /// them is not found in the other any more.
+    /// them is not found in the other any more. Before that, only keys are purged here.
     ///
     /// - Parameters:
     ///   - keepingLock: `true` for a certain process, to which the caller sends the lock; `false`

@@ -1,5 +1,6 @@
 import CachePolicy
 import CacheTestSupport
+import Foundation
 import TestSupport
 import Testing
 
@@ -49,28 +50,110 @@ struct PurgeHandoverTests: HandsOver {
         }
     }
 
-    @Test func `by a pattern it is refused by the one that has handed over, by a key it holds`()
-        throws
-    {
+    @Test(arguments: [true, false])
+    func `one by a pattern in the process before holds in the next, and stays so`(
+        isSoft: Bool
+    ) throws {
+        let old = open()
+        for name in ["x", "y"] { tagged(old, "http://a/\(name)", "red") }
+        tagged(old, "http://a/blue", "blue")
+        old.flushNow()
+        let next = open(inheriting: try lock(of: handOver(old, keepingLock: true)))
+        // Stored by the next one, on disk and in memory.
+        tagged(next, "http://a/z", "red")
+        next.flushNow()
+        #expect(found(next, "http://a/x").count == 1)
+        _ = try old.purge(Purge(.tag(Array("red".utf8)), isSoft: isSoft), now: 1_763_719_300)
+        func check(_ store: CacheStore, _ names: [String]) {
+            for name in names {
+                let red = found(store, "http://a/\(name)")
+                #expect(isSoft ? red.map(\.staleSince) == [1_763_719_300] : red.isEmpty)
+            }
+            #expect(found(store, "http://a/blue").map(\.staleSince) == [0])
+        }
+        check(old, ["x", "y"])
+        check(next, ["x", "y", "z"])
+        // What is stored from now on is there.
+        tagged(next, "http://a/new", "red")
+        next.flushNow()
+        old.close()
+        #expect(eventually(isSole))
+        next.close()
+        let third = open()
+        defer { third.close() }
+        check(third, ["x", "y", "z"])
+        #expect(found(third, "http://a/new").map(\.staleSince) == [0])
+    }
+
+    @Test func `by a pattern it is refused while nobody follows, by a key it holds`() throws {
         let old = open()
         for name in ["x", "y"] { tagged(old, "http://a/\(name)", "red") }
         old.flushNow()
         let lock = try lock(of: handOver(old, keepingLock: true))
-        let next = open(inheriting: lock)
-        defer {
-            old.close()
-            next.close()
-        }
         #expect(throws: PurgeError.handedOver) {
             try old.purge(Purge(.tag(Array("red".utf8))), now: 1)
         }
         #expect(found(old, "http://a/x").count == 1)
         let key = CacheKey(bytes: Array("http://a/x".utf8))
         _ = try old.purge(Purge(.keys([key])), now: 1)
+        let next = open(inheriting: lock)
+        defer {
+            old.close()
+            next.close()
+        }
         for store in [old, next] {
             #expect(found(store, "http://a/x").isEmpty)
             #expect(found(store, "http://a/y").count == 1)
         }
+    }
+
+    /// The log of changes has it alone: who was told of it was killed before its rows were removed.
+    @Test(arguments: [true, false])
+    func `one that nobody has carried out holds whoever comes next`(isTakenBack: Bool) throws {
+        let old = open()
+        for number in 0..<20 { tagged(old, "http://a/\(number)", "red") }
+        tagged(old, "http://a/blue", "blue")
+        old.flushNow()
+        #expect(handOver(old) == .released)
+        let log = try #require(ChangeLog.open(changes, process: 1))
+        log.append(
+            Ban(
+                pattern: .tag(Array("red".utf8), origin: nil), isSoft: false,
+                mark: BanMark(serial: 7, through: 0, time: 1)))
+        var next = old
+        if isTakenBack {
+            #expect(takeBack(old) == true)
+        } else {
+            old.close()
+            next = open()
+        }
+        for number in 0..<20 { #expect(found(next, "http://a/\(number)").isEmpty) }
+        #expect(found(next, "http://a/blue").count == 1)
+        next.close()
+        let third = open()
+        defer { third.close() }
+        for number in 0..<20 { #expect(found(third, "http://a/\(number)").isEmpty) }
+        #expect(found(third, "http://a/blue").count == 1)
+        #expect(!FileManager.default.fileExists(atPath: changes))
+    }
+
+    @Test func `of three in a row, one in the first holds in all`() throws {
+        let first = open()
+        for number in 0..<20 { tagged(first, "http://a/\(number)", "red") }
+        first.flushNow()
+        let second = open(inheriting: try lock(of: handOver(first, keepingLock: true)))
+        tagged(second, "http://a/second", "red")
+        second.flushNow()
+        _ = try first.purge(Purge(.tag(Array("red".utf8))), now: 1)
+        let third = open(inheriting: try lock(of: handOver(second, keepingLock: true)))
+        tagged(third, "http://b/", "blue")
+        _ = try first.purge(Purge(.tag(Array("blue".utf8))), now: 1)
+        for store in [first, second, third] {
+            for number in 0..<20 { #expect(found(store, "http://a/\(number)").isEmpty) }
+        }
+        for store in [second, third] { #expect(found(store, "http://a/second").isEmpty) }
+        #expect(found(third, "http://b/").isEmpty)
+        for store in [first, second, third] { store.close() }
     }
 
     @Test func `one that was not carried out passes to the next process`() throws {

@@ -113,14 +113,16 @@ extension Exchange {
     // MARK: The purge
 
     private func purge(_ order: PurgeOrder) throws(PurgeRequestError) {
-        guard order.isExact || order.isDryRun || !environment.isDraining else {
-            throw .draining
-        }
-        guard let purges = environment.shared.purges, store != nil else {
+        guard let purges = environment.shared.purges, let store else {
             // There is no cache: nothing is stored.
             let nothing = PurgeResult(id: 0, isComplete: true)
             return sendPurged(
                 order.isDryRun ? .counted(memory: 0, disk: 0) : .purged(nothing), order)
+        }
+        // Another process may serve already, and what that has in memory is purged only if they
+        // share the disk. By a pattern, the store knows.
+        guard order.isDryRun || !environment.isDraining || store.hasHandedOverDisk else {
+            throw .draining
         }
         guard register() else { throw .busy }
         let (token, mailbox) = (token, environment.mailbox)

@@ -111,9 +111,10 @@ package enum PurgeReason: UInt8, Sendable, CaseIterable {
         case .draining:
             ReasonEntry(
                 "purge-draining", .purging, 503, .internalResponse,
-                "the gateway is shutting down: another process may serve already",
-                remedy: "Send the request again: a new connection reaches the process that serves. "
-                    + "A purge of single URLs is carried out by either.")
+                "the gateway is shutting down, and a process that serves in its place would not "
+                    + "learn of the purge",
+                remedy: "Send the request again: this connection is closed, and a new one reaches "
+                    + "the process that serves. Where both have the cache on disk, either purges.")
         case .failed:
             ReasonEntry(
                 "purge-not-recorded", .purging, 500, .internalError,

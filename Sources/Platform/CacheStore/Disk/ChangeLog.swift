@@ -133,6 +133,13 @@ final class ChangeLog {
         if isCurrent { position = end }
     }
 
+    /// A descriptor by which what was appended can be synchronized, without the log; the caller
+    /// closes it. `nil` if there is none.
+    func duplicate() -> Int32? {
+        let copy = fcntl_int(descriptor, F_DUPFD_CLOEXEC, 0)
+        return copy >= 0 ? copy : nil
+    }
+
     // MARK: What has changed elsewhere
 
     /// Whether anything was appended that is not known here. One system call.

@@ -147,6 +147,7 @@ final class DiskWriter {
         guard readChanges(isShared: isShared) else {
             return wait("\(files.changes) cannot be opened", wasWaiting)
         }
+        if isShared { lock.beginFollowing() }
         tier.access = isShared ? .shared : .exclusive
         let opened: WriterOpening.Opened
         do {
@@ -178,6 +179,8 @@ final class DiskWriter {
         let lastID = opened.contents.lastID
         openPurges(lastID: lastID)
         let changed = tier.index.begin((consume opened).contents)
+        // What others have told of meanwhile; from now on they find the index.
+        tier.sharing.withLock { _ in tier.bans.settleRows(through: tier.index.lastID) }
         failures = 0
         missing = memory.map { _ in MemoryTier.Place() }
         measure()

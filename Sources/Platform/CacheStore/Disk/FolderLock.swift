@@ -12,6 +12,9 @@ import Files
 /// - **Reading**, a shared lock on another byte: held by a process that has handed the database
 ///   over and still reads from it. While there is one, the database is opened for several
 ///   processes, its layout is not changed, and what that process reads is not removed.
+/// - **Following**, a lock on a third byte: held by the process that writes, as long as it looks into
+///   the log of changes before each lookup, and keeps what others have purged. Earlier versions do
+///   not, and do not hold it.
 struct FolderLock {
     private let path: String
     /// The descriptor with the lock; -1 without it.
@@ -23,6 +26,7 @@ struct FolderLock {
 
     private static let readingByte: off_t = 0
     private static let writingByte: off_t = 1
+    private static let followingByte: off_t = 2
 
     /// - Parameter inherited: a descriptor with the lock; -1 to take it.
     init(path: String, inherited: Int32 = -1) {
@@ -94,6 +98,21 @@ struct FolderLock {
     }
 
     func endWriting() { _ = lock_byte(claims, Int16(F_UNLCK), Self.writingByte) }
+
+    /// Says that this process follows the log of changes. If that cannot be said, nobody purges
+    /// through it.
+    func beginFollowing() { _ = lock_byte(claims, Int16(F_WRLCK), Self.followingByte) }
+
+    func endFollowing() { _ = lock_byte(claims, Int16(F_UNLCK), Self.followingByte) }
+
+    /// Whether another process follows the log of changes of a folder.
+    /// - Parameter path: of the lock file.
+    static func isFollowed(_ path: String) -> Bool {
+        let descriptor = uninterrupted { open_with_mode(path, O_RDWR | O_CLOEXEC, 0) }
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return byte_is_locked(descriptor, followingByte) == 1
+    }
 
     /// Says that this process reads; `false` if that is not possible.
     func beginReading() -> Bool { lock_byte(claims, Int16(F_RDLCK), Self.readingByte) == 0 }

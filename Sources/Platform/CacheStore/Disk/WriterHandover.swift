@@ -70,6 +70,7 @@ extension DiskWriter {
         watch.forget()
         borrowed = []
         closePurges()
+        lock.endFollowing()
         lock.endWriting()
         let milliseconds = Int((Clock.monotonicNanoseconds() - start) / 1_000_000)
         tier.onEvent(.handedOver(reading: reading.count, milliseconds: milliseconds))
@@ -82,7 +83,7 @@ extension DiskWriter {
         try transaction { connection throws(DatabaseError) in
             try connection.insert(reading: reading, lastID: tier.index.lastID)
         }
-        tier.settleChanges()
+        if keepToldBans() { tier.settleChanges() }
         try restartLog(truncating: true)
         guard lock.beginReading() else {
             throw DatabaseError(code: SQLITE_IOERR, message: "\(files.lock) cannot be locked")
@@ -168,6 +169,8 @@ extension DiskWriter {
     private func becomeSole() throws(DatabaseError) {
         tier.catchUp(memory)
         sweepMemory()
+        // The log that has them is about to go. Otherwise it is tried again.
+        guard keepToldBans() else { return }
         do throws(DatabaseError) {
             try reopen(.exclusive)
         } catch {
@@ -227,6 +230,8 @@ struct DiskSharing {
     /// The position in it up to which all changes are in the database, or on their way to it, since
     /// that was handed over.
     var settled: UInt64 = 0
+    /// Whether others have told of bans that are not in the journal.
+    var hasToldBans = false
 }
 
 extension DiskTier {
@@ -272,7 +277,7 @@ extension DiskTier {
             if let log = sharing.log {
                 // What has changed elsewhere until now still reaches the database by our rows.
                 if index.phase == .ready {
-                    if log.hasNews { carryOut(log.news(), memory) }
+                    carryOutNews(&sharing, memory)
                     sharing.settled = log.position
                 }
             } else {
@@ -318,7 +323,7 @@ extension DiskTier {
     /// There are no others any more, unless there will soon be one.
     func endSharing() {
         sharing.withLock { sharing in
-            guard !sharing.isHandingOver else { return }
+            guard !sharing.isHandingOver, !sharing.hasToldBans else { return }
             setBeside(false)
             sharing = DiskSharing()
             unlink(files.changes)
@@ -327,20 +332,22 @@ extension DiskTier {
 
     /// Carries out what other processes have changed.
     func catchUp(_ memory: MemoryTier?) {
-        sharing.withLock { sharing in
-            guard let log = sharing.log, log.hasNews else { return }
-            carryOut(log.news(), memory)
-        }
+        sharing.withLock { carryOutNews(&$0, memory) }
     }
 
-    private func carryOut(_ news: ChangeLog.News, _ memory: MemoryTier?) {
+    private func carryOutNews(_ sharing: inout DiskSharing, _ memory: MemoryTier?) {
+        guard let log = sharing.log, log.hasNews else { return }
+        let news = log.news()
         guard case .keys(let keys, let banned) = news else {
             memory?.removeAll()
             purge()
             memory?.removeAll()
             return
         }
-        if !banned.isEmpty { carryOut(banned, memory) }
+        if !banned.isEmpty {
+            sharing.hasToldBans = true
+            carryOut(banned, memory)
+        }
         for key in keys {
             let hash = CacheKey(bytes: key).hash
             key.withUnsafeBytes { bytes in
@@ -358,12 +365,15 @@ extension DiskTier {
 
     /// Puts bans in force that another process has: for all that is here.
     private func carryOut(_ banned: [Ban], _ memory: MemoryTier?) {
+        let phase = index.phase
+        // Otherwise it is known when the index has been read (`DiskWriter.open`).
+        let knowsRows = phase == .ready || phase == .handedOver && !index.isTakingBack
         for ban in banned {
             let serial = bans.register(
                 [(ban.pattern, ban.isSoft)], through: index.lastID, now: ban.mark.time
             ) { attention.bitwiseOr(Self.purging, ordering: .sequentiallyConsistent) }
             memory?.note(serial)
-            bans.settle(serial, [ban.pattern], through: index.lastID)
+            bans.settle(serial, [ban.pattern], through: knowsRows ? index.lastID : nil)
         }
     }
 

@@ -159,13 +159,16 @@ extension DiskWriter {
         tier.index.skip(through: tier.bans.lastRow)
         sweep = nil
         sweepAt = 0
+        let hasTold = tier.takeTold()
         let (bans, serial) = tier.bans.unfinished
-        tier.purges.withLock { file in
+        let isKept = tier.purges.withLock { file in
             file.isOurs = true
             // Without any ban there need be no file; the first purge makes one.
-            guard !bans.isEmpty || found.isDamaged else { return }
+            guard !bans.isEmpty || found.isDamaged else { return true }
             file.journal = try? PurgeJournal.create(files.purges, bans, lastSerial: serial)
+            return file.journal != nil
         }
+        if hasTold, !isKept { tier.noteTold() }
     }
 
     /// From now on the journal is another process's.

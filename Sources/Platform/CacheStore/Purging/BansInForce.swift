@@ -304,10 +304,7 @@ final class BansInForce: Sendable {
     func take(_ found: PurgeJournal.Contents, lastID: Int64) {
         state.withLock { state in
             state.serial = max(state.serial, found.lastSerial)
-            for ban in state.table.all where state.isUnsettled.contains(ban.mark.serial) {
-                state.table.settle(ban.pattern, serial: ban.mark.serial, through: lastID)
-            }
-            state.isUnsettled = []
+            state.settleRows(through: lastID)
             for var ban in found.bans {
                 ban.mark.isOfRows = true
                 state.counts.joined += UInt64(state.table.add(ban))
@@ -328,6 +325,11 @@ final class BansInForce: Sendable {
             state.lastPattern = state.serial
             isActive.store(true, ordering: .sequentiallyConsistent)
         }
+    }
+
+    /// The index has been read: what was banned before is about rows up to this one.
+    func settleRows(through lastID: Int64) {
+        state.withLock { $0.settleRows(through: lastID) }
     }
 
     /// The largest row that a ban is about.
@@ -355,6 +357,14 @@ extension BansInForce.State {
         progress[serial] = PurgeProgress()
         recent.append(serial)
         if recent.count > BansInForce.progressLimit { progress[recent.removeFirst()] = nil }
+    }
+
+    mutating func settleRows(through lastID: Int64) {
+        guard !isUnsettled.isEmpty else { return }
+        for ban in table.all where isUnsettled.contains(ban.mark.serial) {
+            table.settle(ban.pattern, serial: ban.mark.serial, through: lastID)
+        }
+        isUnsettled = []
     }
 
     /// Beyond the last pattern there are only keys, for which nothing has to be searched.

@@ -53,7 +53,8 @@ extension CacheStore {
         let phase = disk.index.phase
         if phase == .off(.closed) { throw .closed }
         let patterns = purges.flatMap(\.patterns)
-        if phase == .handedOver, !patterns.isEmpty { throw .handedOver }
+        // What is told to nobody would be found elsewhere.
+        if phase == .handedOver, !patterns.isEmpty, !disk.isFollowed { throw .handedOver }
         var receipt = PurgeReceipt(id: bans.serial)
         var written: [Ban] = []
         if !patterns.isEmpty {
@@ -76,6 +77,8 @@ extension CacheStore {
                 id: serial, memoryEntries: receipt.memoryEntries, diskEntries: receipt.diskEntries)
         }
         try makeDurable(written, through: receipt.id, phase)
+        // Who was told may have ended meanwhile: whoever comes next will find it, but not at once.
+        if phase == .handedOver, !patterns.isEmpty, !disk.isFollowed { throw .handedOver }
         if let progress = bans.progress(receipt.id) {
             receipt.memoryEntries = progress.memoryEntries
             receipt.diskEntries = progress.diskEntries
@@ -162,8 +165,10 @@ extension CacheStore {
         case .off(.disabled):
             bans.hasNoDisk(through: serial)
             retire()
-        // The keys were told to the one that has it.
-        case .handedOver: bans.keysWereTold(through: serial)
+        // They were told to the one that has it.
+        case .handedOver:
+            try disk.syncTold()
+            bans.keysWereTold(through: serial)
         case .ready: try disk.writeDown(written, through: serial)
         case .opening, .off: throw .notReady
         }

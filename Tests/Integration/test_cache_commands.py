@@ -11,6 +11,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.gateway import BINARY, Gateway, free_port, run_pinfold
 from support.origin import Request, reply
 from support.secure import forward, reverse as secure_reverse, secure_wire, tls_of
+from support.wait import until
 from support.wire import request
 
 FRESH = "Cache-Control: max-age=600"
@@ -219,7 +220,7 @@ def test_a_url_is_shown_with_what_would_become_of_a_request(running, there):
 
 
 def test_looking_in_changes_no_freshness(gateway, origin):
-    """What `show` and `export` read from the disk is in memory afterwards, by the route's rules."""
+    """`show` judges what it reads from the disk by the route's rules, and leaves it there."""
     there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: max-age=86400",
                                       "CDN-Cache-Control: max-age=60"))
     running = gateway({"listeners": [
@@ -235,6 +236,31 @@ def test_looking_in_changes_no_freshness(gateway, origin):
     cache(running, "export", str(running.folder / "archive"))
     found = running.ask(asked, "web").cache_status
     assert "hit" in found and int(found["ttl"]) <= 60
+
+
+def test_looking_in_leaves_everything_as_it_is(gateway, there, workspace):
+    running = gateway({"cache": {"memory": "1MiB"}})
+    running.wait_for_disk()
+    urls = [there.url(path) for path in ("/a", "/b", "/long" * 300)]
+    stored(running, *urls)
+
+    def listed() -> list[dict]:
+        entries = [json.loads(line) for line in cache(running, "ls", "--json").splitlines()]
+        return [{key: entry[key] for key in ("url", "hits", "tiers", "expires")}
+                for entry in entries]
+
+    for tiers in (["memory", "disk"], ["disk"]):
+        until(lambda tiers=tiers: [entry["tiers"] for entry in listed()] == [tiers] * 3,
+              f"all is in {tiers}")
+        before = listed()
+        assert [entry["hits"] for entry in before] == [1] * 3
+        for _ in range(3):
+            for url in urls:
+                cache(running, "show", url)
+            cache(running, "export", str(workspace / "archive"))
+        assert listed() == before
+        running.restart()
+        running.wait_for_disk()
 
 
 def test_secrets_are_not_shown(gateway, origin):

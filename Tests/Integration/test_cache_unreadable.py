@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,13 @@ def test_what_cannot_be_read_is_a_problem_of_the_api(damaged):
     assert answer["detail"].startswith("the cache's database could not be read: ")
 
 
+def test_a_url_that_cannot_be_read_is_not_called_unknown(damaged, there):
+    done = cache(damaged, "show", there.url("/1"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing is in memory for" in done.stderr
+    assert "the cache's database could not be read: " in done.stderr
+
+
 def test_a_list_of_what_is_in_memory_says_that_it_is_no_more(damaged, there):
     damaged.get(there.url("/new"))
     done = cache(damaged, "ls", "--json")
@@ -120,7 +129,7 @@ def test_a_list_of_what_is_in_memory_says_that_it_is_no_more(damaged, there):
     assert "only what is in memory is listed: the cache's database could not be read: " in done.stderr
 
 
-@pytest.mark.parametrize("question", ["sql"])
+@pytest.mark.parametrize("question", ["sql", "export"])
 def test_a_failure_in_the_middle_is_no_end(gateway, there, question):
     running = gateway(SMALL)
     running.wait_for_disk()
@@ -177,6 +186,16 @@ def test_commands_list_what_is_in_memory_and_say_what_is_missing(broken, there):
     assert "disk    not in use: its folder cannot be created" in done.stdout
 
 
+def test_a_url_is_shown_from_memory_with_a_warning(broken, there):
+    done = cache(broken, "show", there.url("/1"))
+    assert done.returncode == 0 and "a GET now is answered with it" in done.stdout
+    assert "only what is in memory is shown: the cache's disk tier is off" in done.stderr
+    done = cache(broken, "show", there.url("/other"))
+    assert (done.returncode, done.stdout) == (2, "")
+    status, answer = ask(broken, f"entry?url={there.url('/1')}")
+    assert (status, kind(answer)) == (503, "cache-disk-off")
+
+
 def test_a_client_that_may_purge_is_told_that_nothing_can_be_counted(gateway, there):
     running = gateway(
         {"cache": {"memory": "1MiB", "purge": {"clients": ["127.0.0.0/8"]}}}, start=False)
@@ -196,6 +215,29 @@ def test_a_disk_that_is_not_configured_is_not_missing(gateway, there):
         assert done.returncode == 0, done
         assert "disk tier" not in done.stderr
     assert Path(running.folder / "archive").exists()
+
+
+def test_what_is_damaged_on_disk_is_told_apart_in_an_export(gateway, origin):
+    large = bytes(range(256)) * 12_000
+    there = origin(lambda seen: reply(large, "200 OK", "Cache-Control: max-age=600"))
+    running = gateway(SMALL)
+    running.wait_for_disk()
+    for name in "ab":
+        running.get(there.url(f"/{name}"))
+    until(lambda: running.metric("pinfold_cache_disk_writes_total") == 2, "both are on disk")
+    running.stop()
+    with closing(sqlite3.connect(running.folder / "cache/cache.sqlite")) as database, database:
+        # A chunk of one of them.
+        changed = database.execute(
+            "UPDATE chunk SET data = zeroblob(length(data)) WHERE id = (SELECT max(id) FROM chunk)")
+        assert changed.rowcount == 1
+    running.start()
+    running.wait_for_disk()
+    done = cache(running, "export", "archive")
+    assert done.returncode == 0 and "2 responses exported" in done.stderr, done
+    assert "1 of them damaged: an import leaves them out" in done.stderr
+    done = cache(running, "import", "archive")
+    assert done.returncode == 1 and "1 stored" in done.stdout and "1 damaged" in done.stdout
 
 
 def test_a_list_ends_with_the_process_that_has_begun_it(gateway, there):

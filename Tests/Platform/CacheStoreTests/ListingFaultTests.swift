@@ -46,6 +46,7 @@ struct ListingFaultTests: HandsOver {
         #expect(throws: error, sourceLocation: location) { try store.page() }
         #expect(throws: error, sourceLocation: location) { try store.listed("http://a/1") }
         #expect(throws: error, sourceLocation: location) { try store.counted(.everything) }
+        #expect(throws: error, sourceLocation: location) { try store.looked(at: "http://a/1") }
     }
 
     private func isReadFailure(_ error: CacheListingError?) -> Bool {
@@ -63,17 +64,39 @@ struct ListingFaultTests: HandsOver {
         #expect(try store.page().entries.isEmpty)
     }
 
-    @Test(arguments: [true, false])
-    func `neither a key nor a dry run is answered from what cannot be read`(isKey: Bool) throws {
+    @Test(arguments: 0..<3)
+    func `no other question is answered from what cannot be read either`(question: Int) throws {
         let store = filled()
         defer { store.close() }
         try damage(after: 0)
         let error = #expect(throws: CacheListingError.self) {
-            if isKey {
-                _ = try store.listed("http://a/1")
-            } else {
-                _ = try store.counted(.everything)
+            switch question {
+            case 0: _ = try store.listed("http://a/1")
+            case 1: _ = try store.counted(.everything)
+            default: _ = try store.looked(at: "http://a/1")
             }
+        }
+        #expect(isReadFailure(error))
+    }
+
+    @Test func `a chunk that cannot be read is a failure, and not a body that is gone`() throws {
+        let store = filled(0)
+        store.put("http://large/", body(3_000_000))
+        store.close()
+        let next = open { $0.memoryBytes = 0 }
+        defer { next.close() }
+        let response = try #require(try next.looked(at: "http://large/").first?.response)
+        guard case .disk(let large) = response.body else {
+            Issue.record("not on disk")
+            return
+        }
+        try damage(after: 0)
+        let answer = Handover<ChunkResult>()
+        // The reader knows the beginning of the file, and no more.
+        #expect(next.readChunk(large, large.chunkCount - 1) { answer.give($0) })
+        guard case .failed(let error)? = answer.take() else {
+            Issue.record("no failure")
+            return
         }
         #expect(isReadFailure(error))
     }

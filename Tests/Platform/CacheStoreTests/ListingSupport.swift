@@ -38,6 +38,15 @@ extension CacheStore {
         try answer { entries(of: [CacheKey(bytes: Array(url.utf8))], completion: $0) }
     }
 
+    func looked(
+        at url: String, inMemoryOnly: Bool = false
+    ) throws(CacheListingError) -> [SeenResponse] {
+        try answer {
+            look(
+                at: CacheKey(bytes: Array(url.utf8)), inMemoryOnly: inMemoryOnly, completion: $0)
+        }
+    }
+
     func counted(_ scope: Purge.Scope) throws(CacheListingError) -> PurgeProgress {
         try answer { count([Purge(scope)], completion: $0) }
     }

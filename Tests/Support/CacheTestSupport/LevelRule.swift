@@ -34,6 +34,8 @@ package enum LevelRule: String, CaseIterable, CustomTestStringConvertible {
         "what memory has no room for any more is found below it"
     case keepsBodiesThatAreRead =
         "a body that is being read outlasts its entry"
+    case looksWithoutKeeping =
+        "a look finds whole responses, keeps nothing of them, and counts nothing"
     case survivesClosing =
         "after close nothing hangs, and memory still answers"
     case survivesItsLastReference =
@@ -66,6 +68,7 @@ package enum LevelRule: String, CaseIterable, CustomTestStringConvertible {
         case .outlastsTheProcess: try bench.outlastsTheProcess()
         case .catchesWhatLeavesMemory: try bench.catchesWhatLeavesMemory()
         case .keepsBodiesThatAreRead: try bench.keepsBodiesThatAreRead()
+        case .looksWithoutKeeping: try bench.looksWithoutKeeping()
         case .survivesClosing: try bench.survivesClosing()
         case .survivesItsLastReference: try bench.survivesItsLastReference()
         }
@@ -343,6 +346,35 @@ extension LevelBench {
         #expect(old.flatMap { store.bytes($0) } == body(400_000))
         old = nil
         store.flushNow()
+        store.close()
+    }
+
+    fileprivate func looksWithoutKeeping() throws {
+        let sizes = [10, 40_000, 100_000, 400_000]
+        do {
+            let store = open { $0.wholeBodyBytes = 200_000 }
+            for size in sizes {
+                store.put("http://a/\(size)", body(size), vary: vary("de"))
+                store.put("http://a/\(size)", body(size + 1), vary: vary("fr"))
+            }
+            store.close()
+        }
+        let store = open { $0.wholeBodyBytes = 200_000 }
+        let before = store.statistics()
+        for size in sizes {
+            let seen = store.seen("http://a/\(size)")
+            let bodies = seen.map { store.bytes($0.response) ?? [] }
+            let expected = isPermanent ? [body(size), body(size + 1)] : []
+            #expect(bodies.sorted { $0.count < $1.count } == expected)
+            #expect(seen.allSatisfy { !$0.isInMemory })
+        }
+        #expect(store.seen("http://a/other").isEmpty)
+        let after = store.statistics()
+        #expect(after.memoryEntries == 0 && after.memoryBytes == before.memoryBytes)
+        #expect(after.levels == before.levels)
+        // What memory has is found there.
+        store.put("http://b/", body(10))
+        #expect(store.seen("http://b/").map(\.isInMemory) == [hasMemory])
         store.close()
     }
 

@@ -173,7 +173,7 @@ package final class RemoteLevel: CacheLevel {
         var found: [CachedResponse] = []
         for value in values {
             guard let response = makeResponse(load, value) else { continue }
-            let current = load.memory.promote(response) { _ in
+            let current = load.publish(response) { _ in
                 shared.withLock { state in
                     guard state.loads.isValid(flight) else { return false }
                     if case .apart(let id, _) = value.body {
@@ -186,6 +186,7 @@ package final class RemoteLevel: CacheLevel {
         }
         shared.withLock { state in
             state.loads.end(flight)
+            guard load.look == nil else { return }
             if found.isEmpty {
                 state.statistics.misses += 1
             } else {

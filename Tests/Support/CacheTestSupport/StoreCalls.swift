@@ -110,6 +110,13 @@ extension CacheStore {
         return responses
     }
 
+    /// What a look at a key finds; nothing if it cannot say.
+    package func seen(_ text: String) -> [SeenResponse] {
+        let handover = Handover<Result<[SeenResponse], CacheListingError>>()
+        look(at: CacheKey(bytes: Array(text.utf8))) { handover.give($0) }
+        return (try? handover.take()?.get()) ?? []
+    }
+
     package func flushNow() {
         let handover = Handover<Bool>()
         flush { handover.give(true) }

@@ -39,6 +39,7 @@ struct CacheExportCommand: ParsableCommand {
         var count: Int64 = 0
         var slices: Int64 = 0
         var isSlice = false
+        var intact: Int64 = 0
         let session = TransferSession()
         var piece = 0
         while true {
@@ -51,7 +52,8 @@ struct CacheExportCommand: ParsableCommand {
                     case .entry: isSlice = false
                     case .slice: isSlice = true
                     case .entryEnd: if isSlice { slices += 1 } else { count += 1 }
-                    case .content, .archiveEnd: break
+                    case .content: break
+                    case .archiveEnd: intact = record.bytes.reduce(0) { $0 << 8 | Int64($1) }
                     }
                 }
             } catch {
@@ -71,6 +73,9 @@ struct CacheExportCommand: ParsableCommand {
         writeToStandardError(
             "\(count) \(count == 1 ? "response" : "responses")\(Self.text(slices: slices)) "
                 + "exported\n")
+        if count + slices > intact {
+            writeWarning("\(count + slices - intact) of them damaged: an import leaves them out")
+        }
     }
 }
 

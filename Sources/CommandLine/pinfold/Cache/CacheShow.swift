@@ -9,9 +9,11 @@ struct CacheShow: ParsableCommand {
         discussion: """
             For each stored response: its head, its age, how long it is fresh, its tags, how its \
             origin was verified, and what would become of a GET for the URL with the fields given \
-            by -H: whether it would be answered with it, and why or why not. Exits with 0 if \
-            something is stored, with 1 if nothing is, and with 2 if the gateway cannot be asked \
-            or does not answer.
+            by -H: whether it would be answered with it, and why or why not. To look does not \
+            count as a use. If what is on disk cannot be read, shows what is in memory, and says \
+            why. Exits with 0 if something is stored, with 1 if nothing is, and with 2 if the \
+            gateway cannot be asked, does not answer, or cannot read what is on disk, and nothing \
+            is in memory.
             """)
 
     @Argument(help: ArgumentHelp("The URL, as clients request it.", valueName: "url"))
@@ -31,8 +33,23 @@ struct CacheShow: ParsableCommand {
     func run() throws {
         var path = "/api/v1/cache/entry?url=\(queryEncoded(url))"
         for header in headers { path += "&field=\(queryEncoded(header))" }
-        let value = try options.gatewayOrExit().value(.get, path)
+        let gateway = try options.gatewayOrExit()
+        var missing: String?
+        let value: DocumentValue
+        do {
+            value = try Self.value(path, of: gateway)
+        } catch let error as DiskUnreadableError {
+            missing = error.problem
+            value = try Self.value(path + "&tier=memory", of: gateway)
+        }
         let variants = value.list("variants")
+        if let missing {
+            guard !variants.isEmpty else {
+                writeError("nothing is in memory for \(url), and \(missing)")
+                throw ExitCode(2)
+            }
+            writeWarning("only what is in memory is shown: \(missing)")
+        }
         if json {
             writeToStandardOutput("\(value)\n")
         } else if variants.isEmpty {
@@ -41,6 +58,16 @@ struct CacheShow: ParsableCommand {
             writeToStandardOutput(variants.map { Self.text($0) }.joined(separator: "\n"))
         }
         if variants.isEmpty { throw ExitCode(1) }
+    }
+
+    private static func value(
+        _ path: String, of gateway: RunningGateway
+    ) throws -> DocumentValue {
+        guard let value = try gateway.look(path).value else {
+            writeError("what the gateway sends says nothing of a URL")
+            throw ExitCode(2)
+        }
+        return value
     }
 
     static func text(_ value: DocumentValue) -> String {

@@ -51,7 +51,7 @@ final class CacheExport: @unchecked Sendable {
             if let entry = waiting.popLast() {
                 begin(entry)
             } else if let key = keys.popLast() {
-                return read(key, completion)
+                return look(at: key, completion)
             } else if !isFirst, cursor == nil {
                 guard !hasEnded else { break }
                 hasEnded = true
@@ -77,12 +77,12 @@ final class CacheExport: @unchecked Sendable {
         error == .busy && !piece.isEmpty ? deliver(completion) : completion(.failure(error))
     }
 
-    private func read(_ key: CacheKey, _ completion: @escaping Completion) {
+    private func look(at key: CacheKey, _ completion: @escaping Completion) {
         guard let slice = SliceKey(key.bytes) else {
             return take(key, policyOfHead: nil, completion)
         }
         // A slice says nothing of what it was obtained under, and is of no use without its head.
-        cache.read([CacheKey(bytes: slice.response)]) { [self] found in
+        find(CacheKey(bytes: slice.response), for: key, completion) { [self] found in
             let head = found.first { $0.response.set == slice.set }
             guard let head else { return next(completion) }
             take(key, policyOfHead: head.response.policy, completion)
@@ -92,10 +92,25 @@ final class CacheExport: @unchecked Sendable {
     private func take(
         _ key: CacheKey, policyOfHead: UInt64?, _ completion: @escaping Completion
     ) {
-        cache.read([key]) { [self] found in
+        find(key, for: key, completion) { [self] found in
             waiting = found.filter { !$0.response.isArriving }
                 .map { Waiting(entry: $0, policyOfHead: policyOfHead) }
             next(completion)
+        }
+    }
+
+    /// Looks for what is stored under a key, because another one is to be copied, or the same.
+    private func find(
+        _ key: CacheKey, for copied: CacheKey, _ completion: @escaping Completion,
+        _ body: @escaping @Sendable ([FoundEntry]) -> Void
+    ) {
+        cache.look(at: [key]) { [self] result in
+            switch result {
+            case .success(let found): body(found)
+            case .failure(let error):
+                keys.append(copied)
+                stop(error, completion)
+            }
         }
     }
 
@@ -163,16 +178,15 @@ final class CacheExport: @unchecked Sendable {
                 return true
             }
             let isAccepted = cache.store.readChunk(level, body.chunk) { [self] result in
-                if case .chunk(let bytes) = result {
-                    self.body?.chunk += 1
-                    append(bytes.bytes)
-                } else {
-                    end(false)
+                do throws(CacheListingError) {
+                    try add(result)
+                } catch {
+                    return stop(error, completion)
                 }
                 next(completion)
             }
-            if !isAccepted { end(false) }
-            return !isAccepted
+            if !isAccepted { stop(.busy, completion) }
+            return false
         case .parts(let parts):
             guard body.position == 0 else {
                 end(true)
@@ -182,6 +196,20 @@ final class CacheExport: @unchecked Sendable {
         case .arriving: end(false)
         }
         return true
+    }
+
+    private func add(_ chunk: ChunkResult) throws(CacheListingError) {
+        switch chunk {
+        case .chunk(let bytes):
+            body?.chunk += 1
+            append(bytes.bytes)
+        case .damaged: end(false)
+        case .gone:
+            // If nothing else is wrong, only this body is damaged.
+            try cache.store.checkReadable()
+            end(false)
+        case .failed(let error): throw error
+        }
     }
 
     private func add(_ bytes: UnsafeRawBufferPointer) {
@@ -195,7 +223,7 @@ final class CacheExport: @unchecked Sendable {
         CacheArchive.append(.content, bytes, to: &piece)
     }
 
-    /// The entry is complete, or cannot be read to its end: its checksum is then wrong.
+    /// The entry is complete, or damaged before its end: its checksum is then wrong.
     private func end(_ isComplete: Bool) {
         var record: [UInt8] = []
         CacheArchive.append(isComplete ? hash.value : ~hash.value, to: &record)

@@ -14,13 +14,14 @@ extension AdminResource {
             responses: [
                 Response(
                     status: 200, description: "All variants.", schema: StoredURLAnswer.shape.schema)
-            ],
+            ] + Response.ofUnreadableCache,
             parameters: [
                 Parameter(name: "url", description: "The URL.", isRequired: true),
                 Parameter(
                     name: "field",
                     description: "A field of the request that is judged, as name: value.",
                     isRepeatable: true),
+                tier,
             ],
             answer: { answer(to: $0, cache) })
     }
@@ -30,9 +31,10 @@ extension AdminResource {
     ) -> AdminAnswer {
         guard let cache, let policy = cache.policy else { return .noCache }
         let query = AdminQuery(target: request.target)
-        if let unknown = query.unknown(besides: ["url", "field"]) {
-            return invalid("unknown parameter \(unknown); expected url or field")
+        if let unknown = query.unknown(besides: ["url", "field", "tier"]) {
+            return invalid("unknown parameter \(unknown); expected url, field or tier")
         }
+        guard query.hasValidTier else { return invalidTier }
         guard let url = query["url"] else { return invalid("expected url") }
         let found: (CachedURL, AssumedRequest)
         do throws(WireError) {
@@ -47,19 +49,29 @@ extension AdminResource {
         }
         let keys = found.0.keys(under: policy).flatMap { [$0, $0.ofQuery] }
         return .later { reply in
-            cache.read(keys) { entries in
-                let roles = policy.configuration.listeners.map { ListenerSockets.role($0) }
-                let now = Clock.wallMilliseconds() / 1000
-                let variants = entries.map { entry in
-                    StoredVariant(
-                        entry,
-                        use: found.1.use(
-                            of: entry.response, key: entry.key, under: policy, roles: roles,
-                            now: now), now: now)
+            cache.look(at: keys, inMemoryOnly: query.isOfMemoryOnly) { result in
+                switch result {
+                case .success(let entries):
+                    let variants = judged(entries, for: found.1, under: policy)
+                    reply(
+                        .json(
+                            StoredURLAnswer(url: url, variants: variants),
+                            as: StoredURLAnswer.shape))
+                case .failure(let error): reply(error.problem.response)
                 }
-                reply(
-                    .json(StoredURLAnswer(url: url, variants: variants), as: StoredURLAnswer.shape))
             }
+        }
+    }
+
+    private static func judged(
+        _ entries: [FoundEntry], for request: AssumedRequest, under policy: PolicySnapshot
+    ) -> [StoredVariant] {
+        let roles = policy.configuration.listeners.map { ListenerSockets.role($0) }
+        let now = Clock.wallMilliseconds() / 1000
+        return entries.map { entry in
+            let use = request.use(
+                of: entry.response, key: entry.key, under: policy, roles: roles, now: now)
+            return StoredVariant(entry, use: use, now: now)
         }
     }
 }
@@ -160,13 +172,37 @@ struct FoundEntry: Sendable {
 }
 
 extension CacheAdministration {
-    /// Reads all variants of keys, from memory and from the disk, one key after the other.
-    func read(_ keys: [CacheKey], _ completion: @escaping @Sendable ([FoundEntry]) -> Void) {
-        read(keys[...], [], completion)
+    /// Looks at all variants of keys, in memory and on disk, one key after the other. Nothing
+    /// counts as used.
+    /// - Parameter completion: gets them, or why some would be missing.
+    func look(
+        at keys: [CacheKey], inMemoryOnly: Bool = false,
+        _ completion: @escaping @Sendable (Result<[FoundEntry], CacheListingError>) -> Void
+    ) {
+        look(at: keys[...], inMemoryOnly, [], completion)
     }
 
-    /// The rules by which workers read what is stored under a key: what is loaded from the disk is
-    /// theirs, too, from then on.
+    private func look(
+        at keys: ArraySlice<CacheKey>, _ inMemoryOnly: Bool, _ found: [FoundEntry],
+        _ completion: @escaping @Sendable (Result<[FoundEntry], CacheListingError>) -> Void
+    ) {
+        guard let key = keys.first else { return completion(.success(found)) }
+        store.look(at: key, inMemoryOnly: inMemoryOnly, policy: options(of: key)) {
+            [self] result in
+            switch result {
+            case .success(let seen):
+                let more = seen.map { one in
+                    FoundEntry(
+                        key: key.bytes, response: one.response, isInMemory: one.isInMemory,
+                        trust: store.description(ofPolicy: one.response.policy))
+                }
+                look(at: keys.dropFirst(), inMemoryOnly, found + more, completion)
+            case .failure(let error): completion(.failure(error))
+            }
+        }
+    }
+
+    /// The rules by which workers read what is stored under a key.
     private func options(of key: CacheKey) -> PolicyOptions {
         guard let policy else { return PolicyOptions() }
         let url = StoredURL(key: key.bytes)
@@ -175,46 +211,6 @@ extension CacheAdministration {
         let basis = request?.basis(
             ofKey: url.isQuery ? key.bytes.ofGet : key.bytes, under: policy, roles: roles)
         return basis?.options ?? policy.cacheOptions
-    }
-
-    private func read(
-        _ keys: ArraySlice<CacheKey>, _ found: [FoundEntry],
-        _ completion: @escaping @Sendable ([FoundEntry]) -> Void
-    ) {
-        guard let key = keys.first else { return completion(found) }
-        let rest = keys.dropFirst()
-        let inMemory = key.withView { view -> [CachedResponse] in
-            switch store.lookup(view) {
-            case .none: []
-            case .one(let response): [response]
-            case .several(let responses): responses
-            }
-        }
-        let known = inMemory.map {
-            FoundEntry(
-                key: key.bytes, response: $0, isInMemory: true,
-                trust: store.description(ofPolicy: $0.policy))
-        }
-        let mayBeOnDisk = key.withView { view in
-            if case .none = store.levelVariants(view, { _ in nil }) { false } else { true }
-        }
-        guard mayBeOnDisk else { return read(rest, found + known, completion) }
-        let isAccepted = key.withView { view in
-            store.load(view, policy: options(of: key)) { [self] result in
-                var all = found + known
-                if case .found(let responses) = result {
-                    for response in responses
-                    where !inMemory.contains(where: { $0.varyKey == response.varyKey }) {
-                        all.append(
-                            FoundEntry(
-                                key: key.bytes, response: response, isInMemory: false,
-                                trust: store.description(ofPolicy: response.policy)))
-                    }
-                }
-                read(rest, all, completion)
-            }
-        }
-        if !isAccepted { read(rest, found + known, completion) }
     }
 }
 

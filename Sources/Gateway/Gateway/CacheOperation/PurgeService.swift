@@ -185,6 +185,7 @@ package struct PurgeOrderCounts: Sendable, Equatable {
                 if order.isSoft { soft += 1 }
             }
         case .counted: dryRuns += 1
+        case .notCounted(.busy): busy += 1
         case .handedOver, .notCounted, .failed, .invalid: failed += 1
         }
     }

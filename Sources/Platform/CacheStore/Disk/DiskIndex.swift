@@ -296,8 +296,9 @@ final class DiskIndex: Sendable {
     /// Those of a key's entries that may be among `variants` (all if `nil`); their chunks are
     /// pinned, and each counts as used now. Nothing else of the key is read, whatever the number
     /// and size of its variants.
+    /// - Parameter now: `nil` if they are only looked at.
     func candidates(
-        _ key: UnsafeRawBufferPointer, _ variants: [VaryKey]?, now: UInt32
+        _ key: UnsafeRawBufferPointer, _ variants: [VaryKey]?, now: UInt32?
     ) -> [IndexCandidate] {
         state.withLock { state in
             guard state.isReadable else { return [] }
@@ -307,7 +308,7 @@ final class DiskIndex: Sendable {
             while slot >= 0, variants == nil || found.count < Self.candidateLimit {
                 if hashes.map({ state.table[slot].isOne(of: $0) }) ?? true {
                     found.append(state.candidate(slot))
-                    state.use(slot, now: now, every: accessSeconds)
+                    if let now { state.use(slot, now: now, every: accessSeconds) }
                 }
                 slot = state.table.next(slot)
             }

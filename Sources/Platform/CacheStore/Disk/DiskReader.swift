@@ -175,18 +175,17 @@ struct DiskReader<Source: RowSource> {
         }
     }
 
-    /// Runs `body` with the rows; `nil` if the tier is off or the database fails.
-    private func withRows<Result: Sendable>(
-        _ body: (Source.Rows) throws(DatabaseError) -> Result
-    ) -> Result? {
-        let failure: DatabaseError
-        do {
-            return try source.withRows(of: tier, body)
+    /// Runs `body` with the rows; fails if the tier is off or the database fails.
+    private func withRows<Value: Sendable>(
+        _ body: (Source.Rows) throws(DatabaseError) -> Value
+    ) -> Result<Value, CacheListingError> {
+        do throws(DatabaseError) {
+            if let value = try source.withRows(of: tier, body) { return .success(value) }
         } catch {
-            failure = error
+            tier.report(error)
+            return .failure(.readFailed(detail: error.message))
         }
-        tier.report(failure)
-        return nil
+        return .failure(tier.absence)
     }
 
     // MARK: Loads
@@ -196,26 +195,28 @@ struct DiskReader<Source: RowSource> {
         // kept.
         let born = tier.bans.settled
         let candidates = load.key.withUnsafeBytes {
-            tier.index.candidates($0, load.variants, now: LastUse.now())
+            tier.index.candidates(
+                $0, load.variants, now: load.look == nil ? LastUse.now() : nil)
         }
         var found: [CachedResponse] = []
         var isBeingWritten = false
         for candidate in candidates {
             if case .beingWritten = candidate.place { isBeingWritten = true }
             guard let response = response(candidate, load),
-                let allowed = allowed(response, candidate, born),
+                let allowed = allowed(response, candidate, born, load),
                 let current = promote(allowed, load)
             else { continue }
             found.append(current)
         }
-        if found.isEmpty, isBeingWritten, !hasWaited, waitForWriter(load) { return }
-        tier.counters.loaded(isHit: !found.isEmpty)
+        let lacksSome = found.isEmpty || load.look != nil
+        if lacksSome, isBeingWritten, !hasWaited, waitForWriter(load) { return }
+        if load.look == nil { tier.counters.loaded(isHit: !found.isEmpty) }
         load.completion(found.isEmpty ? .nothing : .found(found))
     }
 
     /// What the bans leave of a loaded response; `nil` if it was purged.
     private func allowed(
-        _ response: CachedResponse, _ candidate: IndexCandidate, _ born: UInt64
+        _ response: CachedResponse, _ candidate: IndexCandidate, _ born: UInt64, _ load: LevelLoad
     ) -> CachedResponse? {
         let token = candidate.token
         // One that waits for the writer is known to others.
@@ -223,7 +224,7 @@ struct DiskReader<Source: RowSource> {
         switch tier.bans.verdict(key: response.key, head: response.head, .row(token.id)) {
         case .none:
             guard response.staleSince == 0, tier.index.isStale(token) else { return response }
-            return stale(response, since: staleSince(token), born)
+            return stale(response, since: staleSince(token, load), born)
         case .gone: return nil
         case .stale(_, let since): return stale(response, since: since, born)
         }
@@ -238,14 +239,19 @@ struct DiskReader<Source: RowSource> {
     }
 
     /// If it is not known since when, it is from the beginning.
-    private func staleSince(_ token: IndexToken) -> Int64 {
-        max(1, withRows { rows throws(DatabaseError) in try rows.staleSince(token.id) } ?? 1)
+    private func staleSince(_ token: IndexToken, _ load: LevelLoad) -> Int64 {
+        switch withRows({ rows throws(DatabaseError) in try rows.staleSince(token.id) }) {
+        case .success(let time): return max(1, time)
+        case .failure(let error):
+            load.look?.fail(error)
+            return 1
+        }
     }
 
     /// Makes a loaded entry available in memory; `nil` if it was replaced or invalidated while it
     /// was being read.
     private func promote(_ response: CachedResponse, _ load: LevelLoad) -> CachedResponse? {
-        load.memory.promote(response, isNear: true) { [index = tier.index] isInMemory in
+        load.publish(response, isNear: true) { [index = tier.index] isInMemory in
             // It may have been made stale since it was compared with the bans.
             index.holds(response) && index.promote(response.token, resident: isInMemory)
         }
@@ -280,13 +286,19 @@ struct DiskReader<Source: RowSource> {
             }
         }
         switch loaded {
-        case nil, .missing, .intact(.notTaken): return nil
-        case .damaged, .intact(.unusable):
+        case .failure(let error):
+            load.look?.fail(error)
+            return nil
+        case .success(.missing), .success(.intact(.notTaken)): return nil
+        case .success(.intact(.noMemory)):
+            load.look?.fail(.noMemory)
+            return nil
+        case .success(.damaged), .success(.intact(.unusable)):
             drop(token)
             return nil
-        case .intact(.complete(let response)):
+        case .success(.intact(.complete(let response))):
             return response
-        case .intact(.chunked(let unfinished)):
+        case .success(.intact(.chunked(let unfinished))):
             return finish(unfinished, token, load)
         }
     }
@@ -304,8 +316,9 @@ struct DiskReader<Source: RowSource> {
         case complete(CachedResponse)
         /// The head; the body is in chunks.
         case chunked(Unfinished)
-        /// Another key with the same hash, or there is no memory for it.
+        /// Another key with the same hash.
         case notTaken
+        case noMemory
         case unusable
     }
 
@@ -343,20 +356,24 @@ struct DiskReader<Source: RowSource> {
         }
         let found = LoadedHead(vary: vary, metadata: metadata, policy: fields.policy, head: head)
         guard let response = load.memory.makeResponse(found, for: load, body: body) else {
-            return .notTaken
+            return .noMemory
         }
         response.token = token
         return .complete(response)
     }
 
-    /// Reads the chunks of a body that is read in one piece, or makes it a `.disk` body.
+    /// Reads the chunks of a body that is read in one piece, or makes it a `.disk` body: always if
+    /// somebody only looks.
     private func finish(
         _ unfinished: Unfinished, _ token: IndexToken, _ load: LevelLoad
     ) -> CachedResponse? {
         let record = unfinished.record
         let storage: BodyStorage
-        if record.bodyCount > UInt64(tier.options.wholeBodyBytes) {
-            guard tier.index.pin(record.bodyID) else { return nil }
+        if load.look != nil || record.bodyCount > UInt64(tier.options.wholeBodyBytes) {
+            guard tier.index.pin(record.bodyID) else {
+                load.look?.fail(.handedOver)
+                return nil
+            }
             storage = .disk(
                 tier.body(
                     id: record.bodyID, count: record.bodyCount, chunkBytes: record.chunkBytes))
@@ -371,6 +388,7 @@ struct DiskReader<Source: RowSource> {
                     head: head),
                 for: load, storage: storage, chunkBytes: record.chunkBytes)
         }
+        if response == nil { load.look?.fail(.noMemory) }
         response?.token = token
         return response
     }
@@ -388,9 +406,9 @@ struct DiskReader<Source: RowSource> {
                 }
             }
             switch read {
-            case .intact(true): left -= count
-            case .intact(false), nil: return nil
-            case .damaged, .missing:
+            case .success(.intact(true)): left -= count
+            case .success(.intact(false)), .failure: return nil
+            case .success(.damaged), .success(.missing):
                 drop(token)
                 return nil
             }
@@ -409,13 +427,13 @@ struct DiskReader<Source: RowSource> {
             }
         }
         switch read {
-        case .intact: return .chunk(bytes)
-        case nil: return .gone
-        case .missing:
+        case .success(.intact): return .chunk(bytes)
+        case .failure(let error): return .failed(error)
+        case .success(.missing):
             // If its entry is still there, it is not intact.
             tier.dropDamaged(body: body.id)
             return .gone
-        case .damaged:
+        case .success(.damaged):
             tier.dropDamaged(body: body.id)
             return .damaged
         }

@@ -16,7 +16,7 @@ import CachePolicy
 /// **The lock of a key.** The calls under "Changes of a key" are made under the lock of the key's
 /// memory shard, one at a time for each key, for memory and all levels together: this is what makes
 /// a change atomic. They change what the level knows and return. They call nothing that takes the
-/// lock again (so no `promote`, no `CacheStore`), call no completion, and wake no thread, but leave
+/// lock again (so no `publish`, no `CacheStore`), call no completion, and wake no thread, but leave
 /// that to `LevelWork`, which is carried out by the same thread when the lock is free. Locks of the
 /// level may be taken inside the key's lock, never the other way round.
 ///
@@ -63,11 +63,14 @@ package protocol CacheLevel: ChunkSource {
     func mayHold(_ key: CacheKeyView, _ variants: [VaryKey]) -> Bool
 
     /// Reads the key's variants, and calls `load.completion`. Each one found is made with
-    /// `load.memory.makeResponse` and published with `load.memory.promote`, which asks the level,
+    /// `load.memory.makeResponse` and published with `load.publish`, which asks the level,
     /// under the lock of the key, whether it still has it: not if the key has been changed or
     /// everything purged since the load began. A level without an index keeps a `StoreFlights` for
     /// this. Bodies of up to `CacheStoreOptions.wholeBodyBytes` are read completely; larger ones
     /// are a `.disk` body of this level.
+    ///
+    /// If it is a look (`load.look`), the level notes no use and counts no hit or miss, may leave
+    /// any body where it is, and says if it cannot read what it has (`LevelLook.fail`).
     ///
     /// - Parameter wakes: `false` if `wakeReaders` follows soon.
     /// - Returns: `false`, and the completion is not called, if it cannot: a miss.

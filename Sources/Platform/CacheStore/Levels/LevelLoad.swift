@@ -1,4 +1,5 @@
 import CachePolicy
+import Locking
 
 /// What the levels below memory may hold for a request.
 public enum LevelVariants: Sendable, Equatable {
@@ -26,6 +27,8 @@ public enum ChunkResult: Sendable {
     case gone
     /// It is not what was written. The entry has been dropped.
     case damaged
+    /// It could not be read, for this reason.
+    case failed(CacheListingError)
 }
 
 /// A key to load from a level.
@@ -38,12 +41,50 @@ package struct LevelLoad: Sendable {
     package let policy: PolicyOptions
     /// Makes the responses, and keeps those that fit.
     package let memory: MemoryTier
+    /// Of somebody who only looks; `nil` for a request. See `LevelLook`.
+    package var look: LevelLook?
     package var completion: @Sendable (LoadResult) -> Void
 
     /// Runs `body` with a view of the key.
     package func withKey<Result>(_ body: (CacheKeyView) -> Result) -> Result {
         key.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
     }
+
+    /// Makes available what a level has read (`MemoryTier.promote`). For a look, nothing is kept.
+    package func publish(
+        _ response: CachedResponse, isNear: Bool = false,
+        _ isCurrent: (_ isInMemory: Bool) -> Bool
+    ) -> CachedResponse? {
+        guard let look else { return memory.promote(response, isNear: isNear, isCurrent) }
+        let current = memory.isCurrent(response, isCurrent)
+        if !current { look.noteChange() }
+        return current ? response : nil
+    }
+}
+
+/// A load by which nothing changes: what is found is not kept in memory, does not count as used,
+/// and moves nowhere in any order of eviction. All variants are looked for, and whoever looks is
+/// told if some may be missing.
+package final class LevelLook: Sendable {
+    private struct State {
+        var failure: CacheListingError?
+        var hasChanged = false
+    }
+
+    private let state = Locked(State())
+
+    init() {}
+
+    /// A level could not read all that it has.
+    package func fail(_ error: CacheListingError) {
+        state.withLock { $0.failure = $0.failure ?? error }
+    }
+
+    /// What was read was replaced or removed meanwhile.
+    func noteChange() { state.withLock { $0.hasChanged = true } }
+
+    var failure: CacheListingError? { state.withLock { $0.failure } }
+    var hasChanged: Bool { state.withLock { $0.hasChanged } }
 }
 
 extension LevelLoad {
@@ -59,7 +100,9 @@ extension LevelLoad {
             if case .nothing = result, begin(at: rest, wakes: true) { return }
             completion(result)
         }
-        return level.load(first, wakes: wakes) || begin(at: rest, wakes: wakes)
+        if level.load(first, wakes: wakes) { return true }
+        look?.fail(.busy)
+        return begin(at: rest, wakes: wakes)
     }
 
     private func mayBeFound(in level: any CacheLevel) -> Bool {

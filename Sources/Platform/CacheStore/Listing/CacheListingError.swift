@@ -18,6 +18,8 @@ public enum CacheListingError: Error, Equatable, Sendable, CustomStringConvertib
     /// The store has been closed.
     case closed
 
+    static let noMemory = CacheListingError.readFailed(detail: "there is no memory for it")
+
     /// What is wrong, in words.
     public var description: String {
         switch self {

@@ -11,7 +11,7 @@ import Synchronization
 /// When the limit is exceeded, room is made in one shard after the other; with keys spread evenly
 /// by their hashes that comes close to a single list.
 package final class MemoryTier: Sendable {
-    private let parts: [Locked<MemoryShard>]
+    let parts: [Locked<MemoryShard>]
     private let shift: UInt64
     /// The maximum number of bytes kept.
     let limit: Int
@@ -65,7 +65,7 @@ package final class MemoryTier: Sendable {
     func admits(_ memoryBytes: Int) -> Bool { memoryBytes <= objectLimit }
 
     @inline(__always)
-    private func part(_ hash: UInt64) -> Locked<MemoryShard> {
+    func part(_ hash: UInt64) -> Locked<MemoryShard> {
         // The upper half of the product: every bit of the hash contributes. With one shard, shift
         // is 64, for which Swift's smart shift returns 0.
         parts[Int(truncatingIfNeeded: (hash &* 0x9E37_79B9_7F4A_7C15) >> shift)]
@@ -117,39 +117,6 @@ package final class MemoryTier: Sendable {
             guard let suspicion = shard.flights.suspectSince(flight) else { return true }
             return bans.verdict(key: key, head: head, .born(suspicion - 1)).isNone
         }
-    }
-
-    // MARK: Looking in
-
-    /// How often some of the responses were found since this was last asked. Returns where to
-    /// continue; `nil` at the end.
-    func takeHits(from place: Place, _ body: (CachedResponse, UInt32) -> Void) -> Place? {
-        guard place.part < parts.count else { return nil }
-        let next = parts[place.part].withLock {
-            $0.takeHits(from: place.slot, count: Self.visitStep, body)
-        }
-        return Place(part: next == nil ? place.part + 1 : place.part, slot: next ?? 0)
-    }
-
-    /// What is kept for a key, with its number of uses.
-    func entries(_ key: CacheKeyView) -> [MemoryEntry] {
-        part(key.hash).withLock { $0.entries(key.hash, key.bytes) }
-    }
-
-    /// Calls `body`, without a lock, with some of the responses that are not banned. Returns where
-    /// to continue; `nil` at the end.
-    func visitEntries(
-        from place: Place, atMost limit: Int, _ body: (MemoryEntry) -> Void
-    ) -> Place? {
-        guard place.part < parts.count else { return nil }
-        var found: [MemoryEntry] = []
-        let next = parts[place.part].withLock { shard in
-            shard.visitEntries(from: place.slot, count: min(limit, Self.visitStep)) {
-                if bans.verdict($0.response).isNone { found.append($0) }
-            }
-        }
-        for entry in found { body(entry) }
-        return Place(part: next == nil ? place.part + 1 : place.part, slot: next ?? 0)
     }
 
     // MARK: Purging
@@ -265,7 +232,7 @@ package final class MemoryTier: Sendable {
     }
 
     /// The slots visited under one lock.
-    private static let visitStep = 64
+    static let visitStep = 64
 
     /// Calls `body` with some of the responses, each under the lock of its key, until it returns
     /// `false`. What it leaves to do is done here. Responses that come and go meanwhile may be
@@ -360,6 +327,16 @@ package final class MemoryTier: Sendable {
             if let existing { return existing }
             if isKept { shard.insert(response, dropped: &dropped) }
             return response
+        }
+    }
+
+    /// Whether what a level has read is still what is stored: neither replaced nor purged meanwhile.
+    /// Nothing changes.
+    func isCurrent(
+        _ response: CachedResponse, _ isCurrent: (_ isInMemory: Bool) -> Bool
+    ) -> Bool {
+        withShard(response.keyHash) { shard, _ in
+            shard.verdict(response, bans).isNone && isCurrent(false)
         }
     }
 

@@ -173,7 +173,8 @@ public struct ExpositionWriter: Sendable {
     private mutating func appendBuckets(
         _ totals: HistogramTotals, _ scale: HistogramScale
     ) -> UInt64 {
-        let room = (prefix.count + scale.longestEnding + DecimalText.longest + 1) * (scale.count + 1)
+        let longest = prefix.count + scale.longestEnding + DecimalText.longest + 1
+        let room = longest * (scale.count + 1)
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: room) { lines in
             var cumulative: UInt64 = 0
             var count = 0

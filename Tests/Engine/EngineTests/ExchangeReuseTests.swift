@@ -48,7 +48,7 @@ struct ExchangeReuseTests {
                 }
             ),
             ("collapsing", { $0.collapsing.lead(9) }),
-            ("tunnel", { $0.tunnel = Exchange.Tunnelling() }),
+            ("tunnel", { $0.tunnel = Exchange.Tunnelling(isRequested: true) }),
             ("limiting", { $0.limiting = Exchange.Limiting(nil, reported: []) }),
             ("waits", { $0.waits.begin(at: 5) }),
         ]

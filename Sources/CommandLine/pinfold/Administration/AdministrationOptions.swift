@@ -75,15 +75,7 @@ struct AdministrationOptions: ParsableArguments {
                 if admin == nil { throw CommandError("\(error)") }
             }
         }
-        var target = try Self.target(location)
-        if let admin {
-            guard let named = RunningGateway.Target(admin) else {
-                throw CommandError(
-                    "--admin \(admin): expected ADDRESS:PORT, unix:PATH, http://HOST[:PORT] or "
-                        + "https://HOST[:PORT]")
-            }
-            target = named
-        }
+        let target = try admin.map { try Self.named($0) } ?? Self.target(location)
         let token = try (tokenFile ?? location.tokenFile).flatMap { path in
             // A gateway whose token is not for this user may be asked what everyone may know.
             tokenFile == nil ? try? Self.token(in: path) : try Self.token(in: path)
@@ -92,6 +84,15 @@ struct AdministrationOptions: ParsableArguments {
             target: target, token: token, timeout: max(leastTimeout, Int64(timeout * 1000)),
             policy: try policy(presented: admin == nil ? location.certificates : []),
             certificate: try certificate(for: target))
+    }
+
+    private static func named(_ admin: String) throws -> RunningGateway.Target {
+        guard let target = RunningGateway.Target(admin) else {
+            throw CommandError(
+                "--admin \(admin): expected ADDRESS:PORT, unix:PATH, http://HOST[:PORT] or "
+                    + "https://HOST[:PORT]")
+        }
+        return target
     }
 
     private static func target(_ location: AdminLocation) throws -> RunningGateway.Target {

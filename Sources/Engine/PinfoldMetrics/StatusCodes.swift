@@ -3,7 +3,7 @@
 /// Codes that occur in practice have a cell in every route's block. A server may send any other
 /// number of three digits: those have cells in a second block, which a route gets with the first of
 /// them. There is a cell for every number, so that no traffic takes another code's place.
-struct StatusCodes: Sendable {
+struct StatusCodes: @unchecked Sendable {
     /// What a status line can say (RFC 9112 §4).
     static var all: Range<Int> { 100..<1000 }
 
@@ -19,23 +19,27 @@ struct StatusCodes: Sendable {
     /// Room for all common codes.
     static var cells: Int { 96 }
 
-    /// By the code less 100: its cell, or `none`.
-    private let places: InlineArray<512, UInt8>
     private static var none: UInt8 { .max }
-
-    init() {
-        var places = InlineArray<512, UInt8>(repeating: Self.none)
-        for (cell, code) in Self.common.enumerated() {
-            places[Int(code) - Self.all.lowerBound] = UInt8(cell)
+    /// By the code less 100: its cell, or `none`. Made once, and never changed or freed.
+    private nonisolated(unsafe) static let table: UnsafeMutablePointer<UInt8> = {
+        let table = UnsafeMutablePointer<UInt8>.allocate(capacity: all.count)
+        table.initialize(repeating: none, count: all.count)
+        for (cell, code) in common.enumerated() {
+            table[Int(code) - all.lowerBound] = UInt8(cell)
         }
-        self.places = places
-    }
+        return table
+    }()
+
+    /// The table. Not an inline array, which the compiler copies for each look into it.
+    private let places: UnsafeMutablePointer<UInt8>
+
+    init() { places = Self.table }
 
     /// The cell of a common code; `nil` for any other number.
     @inline(__always)
     func cell(of status: UInt16) -> Int? {
         let index = Int(status) - Self.all.lowerBound
-        guard index >= 0, index < 512, places[index] != Self.none else { return nil }
+        guard index >= 0, index < Self.all.count, places[index] != Self.none else { return nil }
         return Int(places[index])
     }
 }

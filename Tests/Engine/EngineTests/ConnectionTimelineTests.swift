@@ -102,14 +102,14 @@ struct ConnectionTimelineTests {
         waits.end(at: 600)
         waits.end(at: 700)
         #expect(waits.phases == times([.queue: 500]))
-        waits.goOn(after: nil, at: 800)
         #expect(waits.since == 0)
     }
 
     @Test func `a step on the way is divided from the rest`() {
         var waits = waits(90)
-        waits.goOn(after: made(), at: 200)
-        waits.end(at: 230)
+        waits.end(by: made(), at: 200)
+        waits.begin(at: 203)
+        waits.end(at: 233)
         #expect(waits.phases == times([.queue: 40, .dns: 30, .connect: 40, .tls: 30]))
     }
 

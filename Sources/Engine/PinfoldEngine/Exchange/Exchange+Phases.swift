@@ -53,9 +53,9 @@ extension Exchange {
         endWait(by: timeline)
     }
 
-    package func upstreamTook(_ timeline: ConnectionTimeline?) {
-        waits.goOn(after: timeline, at: Clock.monotonicMicroseconds())
-    }
+    package func upstreamTook(_ timeline: ConnectionTimeline?) { endWait(by: timeline) }
+
+    package func upstreamWaits() { beginWaitForConnection() }
 
     /// It gives up opening a tunnel.
     func abandonOpening() {

@@ -69,8 +69,10 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     func upstreamGoes(by parent: UpstreamProxy?) { self.parent = parent }
 
     func upstreamTook(_ timeline: ConnectionTimeline?) {
-        waits.goOn(after: timeline, at: Clock.monotonicMicroseconds())
+        waits.end(by: timeline, at: Clock.monotonicMicroseconds())
     }
+
+    func upstreamWaits() { waits.begin(at: Clock.monotonicMicroseconds()) }
 
     func upstreamFailed(_ failure: StreamError) {
         waits.end(by: failure.timeline, at: Clock.monotonicMicroseconds())

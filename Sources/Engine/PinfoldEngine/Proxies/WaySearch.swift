@@ -84,6 +84,7 @@ final class WaySearch: UpstreamConsumer {
             case .success:
                 consumer.upstreamTook(timeline)
                 go(to: found)
+                tellIfItWaits()
             case .failure(let fault):
                 guard case .nameNotResolved = fault, !fault.isOwn else {
                     return upstreamFailed(StreamError(fault, by: timeline))
@@ -136,7 +137,7 @@ final class WaySearch: UpstreamConsumer {
                 "the next way",
                 ["host": "\(origin.key.host)", "after": "\(failure.error.reason.token)"])
             consumer.upstreamTook(failure.timeline)
-            if proceed() { return }
+            if proceed() { return tellIfItWaits() }
         }
         pool.ended(self, of: consumer)
         consumer.upstreamFailed(failure)
@@ -151,7 +152,9 @@ final class WaySearch: UpstreamConsumer {
     var passage: Passage { consumer.passage }
     var clientEnds: ClientEnds? { consumer.clientEnds }
 
-    func upstreamTook(_ timeline: ConnectionTimeline?) { consumer.upstreamTook(timeline) }
+    private func tellIfItWaits() {
+        if pool.searches[ObjectIdentifier(consumer)] === self { consumer.upstreamWaits() }
+    }
 
     // It has no stream.
 

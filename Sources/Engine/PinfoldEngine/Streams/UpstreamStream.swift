@@ -177,8 +177,11 @@ package protocol UpstreamConsumer: AnyObject {
     /// The ends of the client's connection that it works for; `nil` if there is none, or its client
     /// has no address.
     var clientEnds: ClientEnds? { get }
-    /// A step on the way to a stream is over, and another follows.
+    /// A step on the way to a stream is over, and another follows: ``upstreamWaits()`` says when it
+    /// is to be waited for.
     func upstreamTook(_ timeline: ConnectionTimeline?)
+    /// The next step has begun, and is not over.
+    func upstreamWaits()
     /// It is tried to get a stream by this way: through a parent, or directly (`nil`).
     func upstreamGoes(by parent: UpstreamProxy?)
     /// That way leads to the Unix socket at this path.
@@ -193,6 +196,7 @@ extension UpstreamConsumer {
     package var passage: Passage { Passage() }
     package var clientEnds: ClientEnds? { nil }
     package func upstreamTook(_ timeline: ConnectionTimeline?) {}
+    package func upstreamWaits() {}
     package func upstreamGoes(by parent: UpstreamProxy?) {}
     package func upstreamGoes(toUnixSocket path: String) {}
 }

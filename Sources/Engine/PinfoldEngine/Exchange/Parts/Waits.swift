@@ -40,13 +40,6 @@ extension Exchange {
             return isReused
         }
 
-        /// A part of the wait is over, and the rest begins.
-        mutating func goOn(after timeline: ConnectionTimeline?, at time: Int64) {
-            guard since != 0 else { return }
-            end(by: timeline, at: time)
-            since = time
-        }
-
         /// It gives up waiting for a connection to this address.
         mutating func gaveUp(trying endpoint: Endpoint?) { tried = endpoint ?? tried }
 

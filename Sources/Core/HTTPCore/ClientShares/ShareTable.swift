@@ -151,6 +151,9 @@ public struct ShareTable<Key: Hashable, Value> {
         self = smaller
     }
 
+    /// All values, in no particular order; takes time linear in the number of entries.
+    public var values: [Value] { slots.compactMap { $0?.value } }
+
     // MARK: Eviction
 
     /// The total weight of a client's entries.

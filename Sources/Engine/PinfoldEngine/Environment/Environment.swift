@@ -30,11 +30,13 @@ package final class Environment {
     package private(set) var upstreams: any UpstreamSource
     /// The source of connections to servers.
     let sockets: any SocketSource
-    /// The host: it makes room for connections, and is notified of exchanges if
-    /// ``reportsExchanges`` is set.
+    /// The host: it makes room for connections, and is notified of exchanges that were refused or
+    /// failed, and of all of them if ``reportsExchanges`` is set.
     package var host: (any EnvironmentHost)?
-    /// Whether `host.exchangeEnded` is called.
+    /// Whether `host.exchangeEnded` is called for exchanges that were served, too.
     package var reportsExchanges = false
+    /// Whether exchanges that begin keep the heads of their responses, to be reported.
+    package var keepsResponseHeads = false
     /// Whether exchanges began or ended since the last call of ``takeActivity()``.
     private var hadActivity = false
     /// Answers requests that are for the gateway itself.
@@ -249,7 +251,7 @@ package final class Environment {
 
     /// An exchange of a client has ended.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord) {
-        if reportsExchanges { host?.exchangeEnded(exchange, record) }
+        if reportsExchanges || record.failure != nil { host?.exchangeEnded(exchange, record) }
         metrics.adjust(.exchangesInFlight, by: -1)
         activity.end()
         hadActivity = true

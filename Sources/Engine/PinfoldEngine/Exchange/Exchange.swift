@@ -180,6 +180,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     private func begin(client: any DownstreamStream, isCounted: Bool) -> Bool {
         report.begin(environment.nextExchangeID(), at: environment.turnMicroseconds())
         self.client = client
+        if environment.keepsResponseHeads, isCounted { keepResponseHead(of: client) }
         let isBegun = goesOn(
             after: .begin(
                 .init(

@@ -297,7 +297,8 @@ struct AccessLogFormatter {
 }
 
 extension TLSVersion {
-    fileprivate var label: StaticString {
+    /// The name in the access log and the API.
+    var label: StaticString {
         switch self {
         case .tls10: "TLSv1.0"
         case .tls11: "TLSv1.1"
@@ -305,11 +306,6 @@ extension TLSVersion {
         case .tls13: "TLSv1.3"
         }
     }
-}
-
-extension FlowRecord {
-    /// The version that the request came in.
-    fileprivate var protocolLabel: StaticString { spoken?.text ?? version?.text ?? "" }
 }
 
 /// The names in a table, escaped for JSON strings.

@@ -82,6 +82,15 @@ package struct AdminAccess: Sendable {
         }
     }
 
+    /// Whether who asks has proved to be an operator by more than being on this machine: what
+    /// clients have sent, and who they are, is for nobody else.
+    func isProven(_ authorization: String?) -> Bool {
+        switch proof {
+        case .socket, .certificate: true
+        case .loopback, .none: token?.authorizes(authorization) ?? false
+        }
+    }
+
     /// Why a resource may not be used; `nil` if it may.
     func refusal(of resource: AdminResource, _ request: AdminRequest) -> AdminError? {
         guard !allows(resource.caller, request.authorization) else { return nil }

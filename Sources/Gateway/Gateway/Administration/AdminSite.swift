@@ -24,6 +24,8 @@ package struct AdminSource: Sendable {
     }
     /// What is stored, and purging it; `nil` if nothing is stored.
     package var cache: CacheAdministration?
+    /// The exchanges that are held; `nil` if none are.
+    package var flows: FlowAdministration?
 
     /// Creates a source from these closures.
     package init(
@@ -218,7 +220,8 @@ package struct AdminSite: Sendable {
     /// The paths that can be read, and what is there.
     private var contents: [(path: String, summary: String)] {
         Page.allCases.map { ($0.path, $0.summary) }
-            + api.resources.filter { $0.method == .get }.map { ($0.path, $0.summary) }
+            + api.resources.filter { $0.method == .get && !$0.path.hasSuffix("}") }
+            .map { ($0.path, $0.summary) }
     }
 
     private func index(_ request: AdminRequest) -> AdminResponse {

@@ -43,6 +43,8 @@ package struct FlowRecord: Sendable {
     package var upstreamTLS: TLSVersion?
     /// Whether the upstream connection was there before it was asked for; `nil` if there was none.
     package var isReused: Bool?
+    /// What pins had to do with the server; `nil` without TLS, and for most that nobody looks at.
+    package var pins: PinVerdict?
     /// Why the server was asked; `nil` if it was not, or was not asked over HTTP.
     package var forwarded: ForwardReason?
     /// The upstream's address, or that which was tried last; `nil` if there is none, and
@@ -62,6 +64,9 @@ package struct FlowRecord: Sendable {
     package var notStored: NotStoredReason? {
         counted.notStored.flatMap { NotStoredReason(rawValue: UInt8(clamping: $0)) }
     }
+
+    /// What the request came in: the version of HTTP, or what its client spoke in place of it.
+    var protocolLabel: StaticString { spoken?.text ?? version?.text ?? "" }
 
     /// Sets the upstream's address and port.
     package mutating func setUpstream(_ endpoint: Endpoint) {

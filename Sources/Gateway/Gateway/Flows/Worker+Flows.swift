@@ -16,26 +16,50 @@ extension Worker: EnvironmentHost {
             reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [],
             way: exchange.wayBytes)
         if ingress?.original != nil { addDestination(of: exchange, to: &record, &notes) }
+        if environment.keepsResponseHeads { stopUnlessWatched() }
+        let isHeld = environment.keepsResponseHeads || counted.failure != nil
+        let extra = isHeld ? HeldFlow.Extra(of: exchange) : nil
+        if isHeld { record.pins = exchange.pinVerdict }
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {
-            return pass(record, head.bytes.span, FlowTexts(head), ingress?.session, notes)
+            return pass(record, head.bytes.span, FlowTexts(head), ingress?.session, notes, extra)
         }
         let texts = FlowTexts(exchange.request)
-        exchange.withRequestHead { pass(record, $0, texts, ingress?.session, notes) }
+        exchange.withRequestHead { pass(record, $0, texts, ingress?.session, notes, extra) }
     }
 
     /// Passes a record to whoever shows exchanges.
     /// - Parameters:
     ///   - head: the bytes of the request's head, valid during the call.
     ///   - texts: where the texts are in it.
+    ///   - extra: what only the ring holds; `nil` if it does not hold the exchange.
     private func pass(
         _ record: FlowRecord, _ head: Span<UInt8>, _ texts: FlowTexts, _ session: ClientSession?,
-        _ notes: FlowNotes
+        _ notes: FlowNotes, _ extra: HeldFlow.Extra?
     ) {
         if let log = shared.accessLog, index < log.producers.count {
             log.producers[index].log(
                 record, head: head, texts: texts, session: session, notes: notes)
         }
+        if let extra {
+            shared.flows.hold(
+                HeldFlow(
+                    record, head: head, texts: texts, session: session, notes: notes,
+                    extra: extra))
+        }
+    }
+
+    /// Somebody looks at exchanges: from now on all of them are reported.
+    func watchFlows() {
+        environment.reportsExchanges = true
+        environment.keepsResponseHeads = true
+    }
+
+    /// Reports only what is needed without anybody who looks, once nobody has for a while.
+    private func stopUnlessWatched() {
+        guard !shared.flows.isWatched(at: loop.monotonicNow) else { return }
+        environment.keepsResponseHeads = false
+        environment.reportsExchanges = shared.accessLog != nil
     }
 
     /// Fills in what is not counted.

@@ -233,6 +233,10 @@ package final class GatewayProcess {
             upgrade: { upgrades.submit($0) })
         source.cache = cache
         source.work = { [scrapes] in scrapes.run($0) }
+        let flows = FlowRing()
+        source.flows = FlowAdministration(ring: flows, labels: labels) { [mailboxes] in
+            for mailbox in mailboxes { mailbox.post(.watchFlows) }
+        }
         let site = AdminSite(source: source, version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
@@ -248,7 +252,7 @@ package final class GatewayProcess {
             transformationWork: contents.work)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
-            accessLog: try makeAccessLog(),
+            accessLog: try makeAccessLog(), flows: flows,
             notifyActivity: { first.post(.activityChanged) },
             administration: { site.answer(to: $0) })
     }

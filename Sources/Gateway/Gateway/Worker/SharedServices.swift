@@ -17,6 +17,8 @@ package final class SharedServices: Sendable {
     /// Sends reports of pin failures, or `nil` if there are none.
     let pinReporter: PinReporter?
     package let accessLog: AccessLog?
+    /// Holds the latest exchanges.
+    let flows: FlowRing
     /// Handles requests to the administrative listener.
     package let administration: @Sendable (AdminRequest) -> AdminAnswer
     /// On how many workers each listener accepts connections.
@@ -62,7 +64,7 @@ package final class SharedServices: Sendable {
 
     package init(
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
-        pinReporter: PinReporter?, accessLog: AccessLog?,
+        pinReporter: PinReporter?, accessLog: AccessLog?, flows: FlowRing = FlowRing(),
         notifyActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminAnswer
     ) {
@@ -70,6 +72,7 @@ package final class SharedServices: Sendable {
         self.engine = engine
         self.pinReporter = pinReporter
         self.accessLog = accessLog
+        self.flows = flows
         self.notifyActivity = notifyActivity
         self.administration = administration
         turns = LoopTurns(workers: mailboxes.count)

@@ -84,6 +84,7 @@ final class Worker {
         case .permitsGranted(let request): permitsGranted(request)
         case .accepted(let descriptor, let peer, let name, let endpoint):
             serve(descriptor, from: peer, ofListener: name, at: endpoint)
+        case .watchFlows: watchFlows()
         case .answer(let round): shared.turns.answered(index, round: round)
         case .descriptorsWanted: closeIdleForDescriptors()
         case .certificateIssued(let token, let result):

@@ -18,6 +18,8 @@ package enum WorkerMessage: Sendable {
     /// Another worker accepted this connection, for this one to serve, on a listener that has this
     /// name and address.
     case accepted(Int32, Endpoint, name: String, at: Endpoint)
+    /// Somebody looks at exchanges: report all of them.
+    case watchFlows
     /// The loop shows that it turns, by answering.
     case answer(round: UInt64)
     /// Another worker has run out of descriptors: close idle client connections.

@@ -20,6 +20,12 @@ extension Exchange {
         /// The path of the Unix socket of the last server that has one; usually `nil`.
         private(set) var unixPath: String?
 
+        /// The beginning of the final head that the client was sent, in the form of HTTP/1; empty
+        /// unless it is kept (``Environment/keepsResponseHeads``).
+        package private(set) var responseHead: [UInt8] = []
+
+        mutating func sent(head: [UInt8]) { responseHead = head }
+
         mutating func goes(through parent: UpstreamProxy?) { self.parent = parent }
 
         mutating func goes(toUnixSocket path: String) { unixPath = path }

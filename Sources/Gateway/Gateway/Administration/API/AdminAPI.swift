@@ -20,13 +20,14 @@ package struct AdminAPI: Sendable {
                 AdminResource.reload(source.reload),
                 AdminResource.upgrade(source.upgrade),
             ] + AdminResource.ofCache(source.cache)
+            + AdminResource.ofFlows(source.flows, work: source.work)
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]
     }
 
     /// Answers a request to a path of the API.
     func answer(to request: AdminRequest) -> AdminAnswer {
-        let here = resources.filter { $0.path == request.path }
+        let here = resources.filter { $0.isAt(request.path) }
         guard !here.isEmpty else {
             return .problem(
                 404, "not-found", "Not found",
@@ -113,6 +114,8 @@ package struct AdminResource: Sendable {
         var name: String
         var description: String
         var isRequired = false
+        /// Whether it is the end of the path, which the resource's has in braces.
+        var isInPath = false
         /// Whether it may occur several times.
         var isRepeatable = false
     }
@@ -140,6 +143,15 @@ package struct AdminResource: Sendable {
     /// `nil` if it takes no content.
     var content: Content?
     let answer: @Sendable (AdminRequest) -> AdminAnswer
+
+    /// Whether a path is its own: the one that it has, or one that has a value in place of the name
+    /// in braces at its end.
+    func isAt(_ asked: Substring) -> Bool {
+        guard path.hasSuffix("}") else { return asked == path }
+        let start = path.prefix { $0 != "{" }
+        let end = asked.dropFirst(start.count)
+        return asked.hasPrefix(start) && !end.isEmpty && !end.contains("/")
+    }
 
     /// The methods by which it may be called.
     var allowed: String { method == .get ? "GET, HEAD" : "\(method)".uppercased() }

@@ -2,7 +2,7 @@ import Documents
 import HTTPCore
 
 /// An error as the API reports it (RFC 9457).
-package struct AdminError: Sendable {
+package struct AdminError: Error {
     /// The status code.
     package var status: UInt16
     /// What kind of error it is, in lower case with hyphens: the end of `type`.

@@ -91,6 +91,15 @@ extension ObjectShape.Member {
         }
     }
 
+    /// The same, which may be unknown.
+    package static func optionalFlag(
+        _ name: String, _ description: String, _ read: @escaping @Sendable (Value) -> Bool?
+    ) -> Self {
+        scalar(name, description, ["type": .string("boolean")], isRequired: false) {
+            read($0).map { .boolean($0) }
+        }
+    }
+
     private static var count: DocumentDictionary {
         ["type": .string("integer"), "minimum": .number(0)]
     }

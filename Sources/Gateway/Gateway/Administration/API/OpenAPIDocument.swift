@@ -109,7 +109,8 @@ enum OpenAPIDocument {
     private static func parameter(_ parameter: AdminResource.Parameter) -> DocumentValue {
         let text = DocumentValue.dictionary(["type": .string("string")])
         return .dictionary([
-            "name": .string(parameter.name), "in": .string("query"),
+            "name": .string(parameter.name),
+            "in": .string(parameter.isInPath ? "path" : "query"),
             "description": .string(parameter.description),
             "required": .boolean(parameter.isRequired),
             "schema": parameter.isRepeatable

@@ -1,0 +1,130 @@
+import HTTPCore
+import PinfoldEngine
+
+/// An exchange that the ring holds: its record, and its texts within limits, in one allocation.
+struct HeldFlow: Sendable {
+    /// The most bytes of each text. Together with the record they are about 8 KiB, the most that an
+    /// exchange takes.
+    private enum Limit {
+        static let head = 3072
+        static let responseHead = 2048
+        static let detail = 512
+        static let note = 256
+    }
+
+    /// What of an exchange is held besides what the access log has.
+    struct Extra {
+        var responseHead: [UInt8] = []
+        /// Why it was refused or failed, in words.
+        var detail: [UInt8] = []
+    }
+
+    let record: FlowRecord
+    /// Its number among all that were held; set by the ring.
+    var sequence: UInt64 = 0
+    /// Whether the request's head, or the response's, has more bytes than are held.
+    let isHeadCut: Bool
+    let isResponseHeadCut: Bool
+
+    private let bytes: [UInt8]
+    private let ends: Ends
+    private let method: ByteRange
+    private let target: ByteRange
+
+    /// Where each text ends; it begins where the one before it ends.
+    private struct Ends {
+        var head: UInt16 = 0
+        var responseHead: UInt16 = 0
+        var detail: UInt16 = 0
+        var subject: UInt16 = 0
+        var tunnel: UInt16 = 0
+        var steps: UInt16 = 0
+        var rule: UInt16 = 0
+        var reported: UInt16 = 0
+        var user: UInt16 = 0
+        var way: UInt16 = 0
+        var authority: UInt16 = 0
+    }
+
+    init(
+        _ record: FlowRecord, head: Span<UInt8>, texts: FlowTexts, session: ClientSession?,
+        notes: FlowNotes, extra: Extra
+    ) {
+        self.record = record
+        let held = head.extracting(first: Limit.head)
+        isHeadCut = head.count > held.count
+        isResponseHeadCut = extra.responseHead.count >= Limit.responseHead
+        (method, target) = (texts.method.cut(to: held.count), texts.target.cut(to: held.count))
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(
+            held.count + extra.responseHead.count + extra.detail.count + notes.count + 256)
+        func add(_ text: [UInt8], _ limit: Int = Limit.note) -> UInt16 {
+            bytes.append(contentsOf: text.prefix(limit))
+            return UInt16(clamping: bytes.count)
+        }
+        held.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        ends = Ends(
+            head: UInt16(clamping: bytes.count),
+            responseHead: add(extra.responseHead, Limit.responseHead),
+            detail: add(extra.detail, Limit.detail), subject: add(session?.subjectBytes ?? []),
+            tunnel: add(session?.tunnelBytes ?? []), steps: add(notes.steps),
+            rule: add(notes.rule), reported: add(notes.reported), user: add(notes.user),
+            way: add(notes.way), authority: add(notes.authority))
+        self.bytes = bytes
+    }
+
+    /// The request's head as the client sent it, in the form of HTTP/1; empty if it was not
+    /// understood.
+    var head: ArraySlice<UInt8> { bytes[..<Int(ends.head)] }
+    /// The final response's head as the client got it; empty unless somebody looked when the
+    /// request arrived.
+    var responseHead: ArraySlice<UInt8> { text(from: ends.head, to: ends.responseHead) }
+    /// Why it was refused or failed, in words.
+    var detail: String { string(from: ends.responseHead, to: ends.detail) }
+    /// The subject of the client's certificate.
+    var subject: String { string(from: ends.detail, to: ends.subject) }
+    /// `host:port` of the intercepted tunnel that it came through.
+    var tunnel: String { string(from: ends.subject, to: ends.tunnel) }
+    /// What rules of its route changed in the content.
+    var steps: String { string(from: ends.tunnel, to: ends.steps) }
+    /// The access rule that decided.
+    var rule: String { string(from: ends.steps, to: ends.rule) }
+    /// The access rules that only report, separated by commas.
+    var reported: String { string(from: ends.rule, to: ends.reported) }
+    /// Who was asking.
+    var user: String { string(from: ends.reported, to: ends.user) }
+    /// The parent that it went through, or the path of the Unix socket that it went to.
+    var way: String { string(from: ends.user, to: ends.way) }
+    /// `host:port` of a request at a transparent listener.
+    var authority: String { string(from: ends.way, to: ends.authority) }
+    /// The method as it was sent.
+    var methodText: String { String(decoding: head(method), as: UTF8.self) }
+    /// The request target as it was sent.
+    var targetBytes: ArraySlice<UInt8> { head(target) }
+
+    private func head(_ range: ByteRange) -> ArraySlice<UInt8> { bytes[range.indices] }
+
+    private func text(from start: UInt16, to end: UInt16) -> ArraySlice<UInt8> {
+        bytes[Int(start)..<Int(end)]
+    }
+
+    private func string(from start: UInt16, to end: UInt16) -> String {
+        String(decoding: text(from: start, to: end), as: UTF8.self)
+    }
+}
+
+extension HeldFlow.Extra {
+    /// What an exchange that has ended leaves.
+    init(of exchange: Exchange) {
+        responseHead = exchange.remarks.responseHead
+        if let fault = exchange.remarks.fault { detail = Array(fault.explanation.utf8) }
+    }
+}
+
+extension ByteRange {
+    /// The part of it that is within as many bytes.
+    fileprivate func cut(to count: Int) -> ByteRange {
+        let start = min(Int(start), count)
+        return ByteRange(from: start, to: max(start, min(Int(end), count)))
+    }
+}

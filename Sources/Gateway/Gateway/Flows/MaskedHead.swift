@@ -1,0 +1,81 @@
+import HTTPCore
+
+/// The lines of a head, with `***` in place of what is secret: nobody is shown that, whatever they
+/// have proved.
+struct MaskedHead: Sendable {
+    /// A field.
+    struct Field: Sendable, Equatable {
+        var name: String
+        /// `***` if it is secret.
+        var value: String
+        var isMasked: Bool
+    }
+
+    static let mask = "***"
+
+    /// The fields whose values are secrets of clients, of servers, or of the gateway itself:
+    /// Authorization is what `request.authorization` writes.
+    private static let secrets: Set<String> = [
+        "authorization", "proxy-authorization", "cookie", "set-cookie", "cookie2", "set-cookie2",
+        "authentication-info", "proxy-authentication-info", "x-purge-token",
+    ]
+
+    /// The request line or the status line; `nil` if the protocol version has none.
+    let start: String?
+    let fields: [Field]
+
+    /// - Parameters:
+    ///   - head: in the form of HTTP/1.
+    ///   - isCut: whether more lines followed.
+    init(_ head: some Collection<UInt8>, isCut: Bool) {
+        var lines = head.split(separator: UInt8(ascii: "\n"))
+            .map { String(decoding: $0.last == 0x0d ? $0.dropLast() : $0, as: UTF8.self) }
+            .filter { !$0.isEmpty }
+        // Of the last one it is not known what it would have been.
+        if isCut { lines = lines.dropLast() }
+        let first = lines.first.map { Self.isStart($0) } ?? false
+        start = first ? Self.withoutUserinfo(lines[0]) : nil
+        fields = lines.dropFirst(first ? 1 : 0).map(Self.field)
+    }
+
+    /// The value of the last field of a name in lower case; `nil` if there is none or it is secret.
+    func value(of name: String) -> String? {
+        fields.last { $0.name.lowercasedASCII == name && !$0.isMasked }?.value
+    }
+
+    /// A field's name contains no space.
+    private static func isStart(_ line: String) -> Bool {
+        line.prefix { $0 != ":" }.contains(" ") || line.hasPrefix("HTTP/")
+    }
+
+    private static func field(_ line: String) -> Field {
+        let name = line.prefix { $0 != ":" }
+        let isSecret = secrets.contains(name.lowercasedASCII) || !line.contains(":")
+        let value = line.dropFirst(name.count + 1).trimmingSpaces
+        guard !isSecret else { return Field(name: String(name), value: mask, isMasked: true) }
+        let mayHaveUserinfo = name.lowercasedASCII == "referer"
+        return Field(
+            name: String(name),
+            value: mayHaveUserinfo ? withoutUserinfo(String(value)) : String(value),
+            isMasked: false)
+    }
+
+    /// The same with `***` in place of the userinfo of a URL in it.
+    private static func withoutUserinfo(_ text: String) -> String {
+        text.split(separator: " ", omittingEmptySubsequences: false).map { word in
+            var shown = ""
+            Array(word.utf8).withUnsafeBytes { bytes in
+                Userinfo.redacting(bytes) { shown += String(decoding: $0, as: UTF8.self) }
+            }
+            return shown
+        }.joined(separator: " ")
+    }
+}
+
+extension Substring {
+    fileprivate var trimmingSpaces: Substring {
+        var text = self.drop { $0 == " " || $0 == "\t" }
+        while let last = text.last, last == " " || last == "\t" { text = text.dropLast() }
+        return text
+    }
+}

@@ -1,0 +1,127 @@
+import HTTPCore
+import PinfoldMetrics
+import Testing
+
+@testable import Gateway
+@testable import PinfoldEngine
+
+extension HeldFlow {
+    /// An exchange with a head as a client may have sent it.
+    init(
+        _ head: String = "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        client: UInt32 = 0x7f00_0001, isFailed: Bool = false, exchange: UInt64 = 1,
+        session: ClientSession? = nil, notes: FlowNotes = FlowNotes(), extra: Extra = Extra(),
+        change: (inout FlowRecord) -> Void = { _ in }
+    ) {
+        var record = LoggedRequest.record(exchange)
+        record.clientAddress = .v4(client)
+        if isFailed { record.counted.failure = 3 }
+        change(&record)
+        let words = head.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        let method = words[0].utf8.count
+        let target = words.count > 1 ? words[1].utf8.count : 0
+        let bytes = Array(head.utf8)
+        self.init(
+            record, head: bytes.span,
+            texts: FlowTexts(
+                method: ByteRange(from: 0, to: method),
+                target: ByteRange(from: method + 1, to: method + 1 + target),
+                userAgent: ByteRange(), referer: ByteRange()),
+            session: session, notes: notes, extra: extra)
+    }
+}
+
+@Suite("Flows: the ring")
+struct FlowRingTests {
+    @Test func `the latest thousand are held, the newest first`() {
+        let ring = FlowRing()
+        for number in 1...1500 { ring.hold(HeldFlow(exchange: UInt64(number))) }
+        let snapshot = ring.snapshot
+        #expect(snapshot.flows.count == FlowRing.capacity)
+        #expect(snapshot.flows.first?.record.exchange == 1500)
+        #expect(snapshot.flows.last?.record.exchange == 501)
+        #expect(snapshot.newest == 1500)
+        #expect(snapshot.gaveWay == 500)
+    }
+
+    @Test func `whoever holds the most gives way`() {
+        let ring = FlowRing()
+        for number in 1...20 { ring.hold(HeldFlow(client: 7, exchange: UInt64(number))) }
+        for _ in 1...3000 { ring.hold(HeldFlow(client: 8, exchange: 99)) }
+        let flows = ring.snapshot.flows
+        #expect(flows.count == FlowRing.capacity)
+        #expect(flows.count { $0.record.clientAddress == .v4(7) } == 20)
+    }
+
+    @Test func `what is served does not drive out what failed`() {
+        let ring = FlowRing()
+        for number in 1...2000 {
+            ring.hold(HeldFlow(isFailed: true, exchange: UInt64(number)))
+        }
+        #expect(ring.snapshot.flows.count == FlowRing.capacity)
+        for _ in 1...2000 { ring.hold(HeldFlow()) }
+        let flows = ring.snapshot.flows
+        #expect(flows.count == FlowRing.capacity)
+        let failed = flows.filter { $0.record.counted.failure != nil }
+        #expect(failed.count == FlowRing.failureCapacity)
+        #expect(failed.first?.record.exchange == 2000)
+    }
+
+    @Test func `what fails does not drive out what is served either`() {
+        let ring = FlowRing()
+        for _ in 1...2000 { ring.hold(HeldFlow()) }
+        for _ in 1...2000 { ring.hold(HeldFlow(isFailed: true)) }
+        let served = ring.snapshot.flows.count { $0.record.counted.failure == nil }
+        #expect(served == FlowRing.capacity - FlowRing.failureCapacity)
+    }
+
+    @Test func `the memory of an exchange is bounded`() {
+        let long = String(repeating: "x", count: 100_000)
+        let flow = HeldFlow(
+            "GET /\(long) HTTP/1.1\r\nX: \(long)\r\n\r\n",
+            notes: FlowNotes(
+                steps: Array(long.utf8), rule: Array(long.utf8), reported: [long],
+                user: Array(long.utf8), way: Array(long.utf8)),
+            extra: HeldFlow.Extra(responseHead: Array(long.utf8), detail: Array(long.utf8)))
+        #expect(flow.isHeadCut)
+        #expect(flow.isResponseHeadCut)
+        let texts =
+            flow.head.count + flow.responseHead.count + flow.detail.utf8.count
+            + flow.user.utf8.count + flow.rule.utf8.count + flow.way.utf8.count
+            + flow.reported.utf8.count + flow.steps.utf8.count
+        #expect(texts + MemoryLayout<HeldFlow>.size < 8 << 10)
+        #expect(flow.targetBytes.count < 3072)
+        #expect(flow.user.utf8.count == 256)
+    }
+
+    @Test func `each text is found again`() {
+        var notes = FlowNotes(
+            steps: Array("steps".utf8), rule: Array("rule".utf8), reported: ["one", "two"],
+            user: Array("user".utf8), way: Array("way".utf8))
+        notes.authority = Array("authority:1".utf8)
+        let flow = HeldFlow(
+            "PUT /path HTTP/1.1\r\nHost: a\r\n\r\n",
+            notes: notes,
+            extra: HeldFlow.Extra(
+                responseHead: Array("HTTP/1.1 200 OK\r\n".utf8), detail: Array("why".utf8)))
+        #expect(flow.methodText == "PUT")
+        #expect(String(decoding: flow.targetBytes, as: UTF8.self) == "/path")
+        #expect(String(decoding: flow.responseHead, as: UTF8.self) == "HTTP/1.1 200 OK\r\n")
+        #expect(flow.detail == "why")
+        #expect(flow.subject.isEmpty && flow.tunnel.isEmpty)
+        #expect([flow.steps, flow.rule, flow.reported] == ["steps", "rule", "one,two"])
+        #expect([flow.user, flow.way, flow.authority] == ["user", "way", "authority:1"])
+        #expect(!flow.isHeadCut && !flow.isResponseHeadCut)
+    }
+
+    @Test func `it is watched for five minutes after somebody looked`() {
+        let ring = FlowRing()
+        #expect(!ring.isWatched(at: 1000))
+        #expect(ring.watch(at: 1000), "the workers are told")
+        #expect(ring.isWatched(at: 1000 + FlowRing.watchMilliseconds - 1))
+        #expect(!ring.isWatched(at: 1000 + FlowRing.watchMilliseconds))
+        #expect(!ring.watch(at: 2000), "they know")
+        #expect(ring.watch(at: 2000 + FlowRing.watchMilliseconds - 100), "they are about to stop")
+        #expect(ring.watch(at: 2000 + 3 * FlowRing.watchMilliseconds))
+    }
+}

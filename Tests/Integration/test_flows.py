@@ -1,0 +1,202 @@
+"""The latest exchanges, as the API shows them."""
+
+from __future__ import annotations
+
+import pytest
+from support.gateway import Gateway
+from support.origin import reply
+from support.wait import until
+from support.wire import request
+from test_admin_api import described
+
+TOKEN = "a-token-of-16-bytes-or-more"
+SECRET = "c2VjcmV0"
+
+
+def flows(running: Gateway, query: str = "", **fields: str) -> dict:
+    response = running.admin_get("/api/v1/flows" + (f"?{query}" if query else ""), **fields)
+    assert response.status == 200, response.body
+    described(running, "get", "/api/v1/flows", response)
+    return response.json()
+
+
+def held(running: Gateway, count: int, query: str = "", **fields: str) -> list[dict]:
+    """The newest ones, once there are so many: an exchange ends after its client has all of it."""
+    return until(
+        lambda: found[:count] if len(found := flows(running, query, **fields)["flows"]) >= count
+        else [], f"{count} exchanges")
+
+
+def flow(running: Gateway, id: str, **fields: str) -> dict:
+    response = running.admin_get(f"/api/v1/flows/{id}", **fields)
+    assert response.status == 200, response.body
+    described(running, "get", "/api/v1/flows/{id}", response)
+    return response.json()
+
+
+def watched(running: Gateway, there, **fields: str) -> None:
+    """Until every worker holds all exchanges: each is told by a message."""
+    def all_are_held() -> bool:
+        before = flows(running, **fields)["newest"]
+        for _ in range(8):
+            running.get(there.url("/begin"))
+        # The last of a client's connections may end a little later.
+        return flows(running, **fields)["newest"] - before >= 7
+    until(all_are_held, "every exchange is held")
+    last = flows(running, **fields)["newest"]
+    running.get(there.url("/begun"))
+    until(lambda: flows(running, f"after={last}", **fields)["flows"], "the last of them")
+
+
+@pytest.fixture
+def guarded(gateway, tmp_path):
+    """A gateway whose API needs a token."""
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    return gateway({"admin": {"tokenFile": str(token)}})
+
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def test_what_failed_is_held_although_nobody_looked(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway()
+    running.get(there.url("/served"))
+    refused = running.get("http://127.0.0.1:1/refused?key=1")
+    assert refused.status == 502
+    (one,) = held(running, 1)
+    found = flows(running)
+    assert found["access"] == "masked"
+    assert found["held"] == 1
+    assert one["path"] == "/refused?***"
+    assert one["host"] == "127.0.0.1:1"
+    assert (one["method"], one["status"]) == ("GET", 502)
+    assert one["reason"]
+    assert "client" not in one
+    shown = flow(running, one["id"])
+    assert shown["explanation"]["token"] == one["reason"]
+    assert shown["explanation"]["remedy"]
+    assert "requestFields" not in shown, "heads need the token"
+    assert "detail" not in shown["explanation"]
+
+
+def test_what_is_served_is_held_once_somebody_looks(gateway, origin):
+    there = origin(lambda _: reply(b"abc", "200 OK", "Cache-Control: max-age=60"))
+    running = gateway()
+    watched(running, there)
+    running.get(there.url("/seen?a=1"))
+    running.get(there.url("/seen?a=1"))
+    (hit, miss) = until(
+        lambda: found if len(found := [one for one in flows(running)["flows"]
+                                       if one["path"] == "/seen?***"]) == 2 else [], "both")
+    assert (miss["cache"], hit["cache"]) == ("miss", "hit")
+    assert miss["responseBytes"] == hit["responseBytes"] == 3
+    assert "first_byte_us" in miss["phases"]
+    assert miss["host"] == there.authority
+    assert miss["sequence"] < hit["sequence"]
+    assert flows(running, "limit=1&cache=miss")["flows"][0]["id"] == miss["id"]
+
+
+def test_pages_follow_each_other(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway()
+    watched(running, there)
+    for number in range(5):
+        running.get(there.url(f"/{number}"))
+    newest = until(
+        lambda: found[0]["sequence"] if (found := flows(running)["flows"])[0]["path"] == "/4"
+        else 0, "the last one")
+    first = flows(running, "limit=3")
+    second = flows(running, f"limit=3&cursor={first['next']}")
+    sequences = [one["sequence"] for one in first["flows"] + second["flows"]]
+    assert sequences == list(range(newest, newest - 6, -1))
+    assert flows(running, f"after={newest}")["flows"] == []
+    assert len(flows(running, f"after={newest - 2}")["flows"]) == 2
+
+
+def test_the_token_shows_heads_without_secrets(guarded, origin):
+    running = guarded
+    there = origin(lambda _: reply(b"x", "200 OK", f"Set-Cookie: sid={SECRET}", "X-From: server"))
+    watched(running, there, **BEARER)
+    running.get(there.url("/x?name=value"), Authorization=f"Basic {SECRET}", Cookie=SECRET,
+                X_Seen="client")
+    one = until(
+        lambda: found[0] if (found := flows(running, **BEARER)["flows"])[0]["path"].startswith("/x")
+        else None, "the request")
+    assert one["path"] == "/x?name=value"
+    assert one["client"].startswith("127.0.0.1:")
+    assert one["upstream"] == there.authority
+    response = running.admin_get(f"/api/v1/flows/{one['id']}", **BEARER)
+    assert SECRET.encode() not in response.body
+    shown = flow(running, one["id"], **BEARER)
+    assert shown["access"] == "full"
+    sent = {one["name"].lower(): one for one in shown["requestFields"]}
+    got = {one["name"].lower(): one for one in shown["responseFields"]}
+    assert sent["authorization"] == {"name": sent["authorization"]["name"], "value": "***",
+                                     "isMasked": True}
+    assert sent["cookie"]["isMasked"] and got["set-cookie"]["isMasked"]
+    assert sent["x-seen"]["value"] == "client"
+    assert got["x-from"]["value"] == "server"
+    assert shown["statusLine"].startswith("HTTP/1.1 200")
+    assert shown["requestLine"].startswith("GET http")
+
+
+def test_nothing_is_shown_without_the_token(guarded):
+    running = guarded
+    running.get("http://127.0.0.1:1/refused")
+    for path in ("/api/v1/flows", "/api/v1/flows/0000000000000000"):
+        for given in ({}, {"Authorization": "Bearer wrong"}):
+            assert running.admin_get(path, **given).status == 401
+    assert running.admin_get("/api/v1/flows?host=127.0.0.1", **BEARER).status == 200
+
+
+def test_without_token_nobody_learns_who_asked(gateway):
+    running = gateway()
+    for query in ("client=127.0.0.1", "user=a", "rule=b"):
+        refused = running.admin_get(f"/api/v1/flows?{query}")
+        assert refused.status == 403
+        assert refused.json()["type"].endswith("token-needed")
+
+
+@pytest.mark.parametrize("query", ["status=50", "sort=x", "limit=0", "reason=nonsense"])
+def test_a_wrong_query_says_what_was_expected(shared_gateway, query):
+    refused = shared_gateway.admin_get(f"/api/v1/flows?{query}")
+    assert refused.status == 400
+    assert "expected" in refused.json()["detail"]
+
+
+def test_an_unknown_exchange(shared_gateway):
+    for id in ("0" * 16, "x", "%7Bid%7D"):
+        refused = shared_gateway.admin_get(f"/api/v1/flows/{id}")
+        assert refused.status == 404
+        assert refused.json()["type"].endswith("not-held")
+
+
+def test_ten_thousand_exchanges_leave_a_thousand(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=600"))
+    running = gateway({"workers": 1})
+    running.get("http://127.0.0.1:1/failed")
+    watched(running, there)
+    with running.wire() as wire:
+        for _ in range(50):
+            wire.send(request(there.url("/hit")) * 200)
+            for _ in range(200):
+                assert wire.read().status == 200
+    found = until(
+        lambda: found if (found := flows(running, "limit=1000"))["gaveWay"] >= 9000 else None,
+        "all have ended")
+    assert found["held"] == found["capacity"] == 1000
+    assert found["gaveWay"] >= 9000
+    assert [one["path"] for one in flows(running, "failed=true")["flows"]] == ["/failed"]
+
+
+def test_a_refused_tunnel_has_its_host(gateway):
+    running = gateway()
+    wire, answer = running.connect("127.0.0.1:1")
+    wire.close()
+    assert answer.status >= 400
+    (one,) = held(running, 1)
+    assert (one["method"], one["host"]) == ("CONNECT", "127.0.0.1:1")
+    assert "path" not in one

@@ -79,7 +79,7 @@ let ticking;
 function showConnection() {
   clearInterval(ticking);
   const {isOpen, problem, retryAt, since} = live.connection;
-  document.body.classList.toggle("lost", !isOpen && !isClosed);
+  document.body.classList.toggle("lost", !isOpen && !isClosed && !problem?.isAbsent);
   if (isOpen || isClosed || retryAt === undefined || problem?.isAbsent) {
     if (!connection.hidden && isOpen) announce("Connected again.");
     connection.hidden = true;

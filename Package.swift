@@ -102,7 +102,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
     ],
     "Gateway/Gateway": [
-        "CLinux", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
+        "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
         "PinfoldEngine", "PinReporting", "Logging",
@@ -314,6 +314,8 @@ let libraries: [Target] = [
             .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
             .linkedLibrary("webpdemux"),
         ]),
+    // The live page: files that the compiler puts into the program as they are.
+    .target(name: "CLivePage", path: "Sources/C/CLivePage", exclude: ["page"]),
     // RE2 (libre2-dev) is C++: compiled expressions, as C.
     .target(
         name: "CRE2", path: "Sources/C/CRE2", linkerSettings: [.linkedLibrary("re2")]),

@@ -48,9 +48,9 @@ def test_a_token_protects_what_the_file_requires(gateway, tmp_path):
                 "127.0.0.1", int(line.split("address=")[1].split()[0].strip('"').split(":")[-1]))
     host = f"127.0.0.1:{running.admin[1]}"
     right = "Authorization: Bearer s3cret-token-of-some-length"
-    for path in ["/healthz", "/readyz"]:
+    for path in ["/", "/page/main.js", "/healthz", "/readyz"]:
         assert ask(running, path, host).status == 200
-    for path in ["/", "/metrics"]:
+    for path in ["/metrics", "/api/v1/status"]:
         refused = ask(running, path, host)
         assert refused.status == 401
         assert refused.get("www-authenticate").startswith("Bearer")

@@ -218,18 +218,34 @@ struct AdminSiteTests {
     }
 
     @Test(arguments: ["/", "", "/?a", "?"])
-    func `the index lists every page, as text or HTML`(target: String) {
+    func `the index is a list of every page, or for browsers the live page`(target: String) {
         let text = site().respond(to: AdminRequest(method: .get, target: target))
         #expect(text.status == 200)
         #expect("\(text.contentType)" == "text/plain; charset=utf-8")
-        let html = site(version: "<1&\"2\">").respond(
-            to: AdminRequest(method: .get, target: target, accept: "text/html,*/*;q=0.8"))
-        #expect("\(html.contentType)" == "text/html; charset=utf-8")
-        #expect(body(html).contains("<h1>Pinfold &lt;1&amp;&quot;2&quot;&gt;</h1>"))
-        #expect(field(html, "Content-Security-Policy") == "default-src 'none'")
         for page in AdminSite.Page.allCases {
             #expect(body(text).contains("\n\(page.path)\t"))
-            #expect(body(html).contains("<a href=\"\(page.path)\">"))
+        }
+        let html = site().respond(
+            to: AdminRequest(method: .get, target: target, accept: "text/html,*/*;q=0.8"))
+        #expect("\(html.contentType)" == "text/html; charset=utf-8")
+        #expect(html.body == LivePage.shell.body)
+        #expect(field(html, "Vary") == "Accept")
+        for field in LivePage.protection { #expect(html.fields.contains(field)) }
+    }
+
+    @Test func `the live page's files are there for everybody, and nothing in them is inline`() {
+        let access = AdminAccess(needsToken: true, token: nil)
+        let shell = body(LivePage.shell)
+        #expect(!shell.contains("<style") && !shell.contains(" style=") && !shell.contains(" on"))
+        let named = shell.matches(of: /(?:href|src)="(\/page\/[^"]+)"/).map { String($0.1) }
+        #expect(named.count >= 4)
+        for path in named {
+            let file = site().respond(to: AdminRequest(method: .get, target: path, access: access))
+            #expect(file.status == 200, "\(path)")
+            #expect(field(file, "Cache-Control") == "no-store")
+            for field in LivePage.protection { #expect(file.fields.contains(field)) }
+            let post = site().respond(to: AdminRequest(method: .post, target: path))
+            #expect(post.status == 405)
         }
     }
 
@@ -275,10 +291,10 @@ struct AdminTokenTests {
     }
 
     @Test(arguments: AdminSite.Page.allCases)
-    func `with a token wanted, metrics and index need it, and nothing else does`(
+    func `with a token wanted, the metrics need it, and no other page does`(
         page: AdminSite.Page
     ) {
-        let isOpen = page != .index && page != .metrics
+        let isOpen = page != .metrics
         let token = AdminSecret(Array(Self.secret.utf8))
         let right = "Bearer \(Self.secret)"
         #expect(AdminAccess(needsToken: true, token: token).allows(page, right))

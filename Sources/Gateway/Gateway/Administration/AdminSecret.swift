@@ -46,7 +46,7 @@ package struct AdminAccess: Sendable {
     private let proof: Proof
 
     /// - Parameters:
-    ///   - needsToken: whether the metrics and the index page require the token.
+    ///   - needsToken: whether the metrics require the token.
     ///   - token: the token, or `nil` if no request can present one.
     ///   - proof: what is known of who asks.
     package init(needsToken: Bool, token: AdminSecret?, proof: Proof = .none) {
@@ -58,9 +58,11 @@ package struct AdminAccess: Sendable {
     /// Whether a page may be read with this `Authorization` value.
     func allows(_ page: AdminSite.Page, _ authorization: String?) -> Bool {
         switch page {
-        // Devices being set up have no token, and nothing there is secret.
-        case .health, .readiness, .authorityPEM, .authorityDER, .proxyConfiguration, .setup: true
-        case .index, .metrics: allows(.reader, authorization)
+        // Devices being set up have no token, and nothing there is secret. The live page asks for
+        // the token itself: a browser sends none to get it.
+        case .index, .health, .readiness: true
+        case .authorityPEM, .authorityDER, .proxyConfiguration, .setup: true
+        case .metrics: allows(.reader, authorization)
         }
     }
 

@@ -1,9 +1,6 @@
 import PinfoldMetrics
 
 extension AdminSite {
-    /// A text page must not load or run anything.
-    static let textOnly = AdminResponse.Field("Content-Security-Policy", "default-src 'none'")
-
     /// The pages for setting up clients.
     func setup(_ page: Page, _ request: AdminRequest) -> AdminResponse {
         guard let setup = request.setup else {
@@ -28,11 +25,16 @@ extension AdminSite {
                     ProxyAutoConfiguration.text(proxy: guide.proxy, isSecure: guide.isSecure).utf8))
         }
         let accepted = AcceptedMediaTypes(request.accept)
+        guard !accepted.prefersJSON else {
+            return AdminResponse(
+                status: 200, contentType: "application/json",
+                fields: [Self.noStore, Self.varyAccept], body: guide.json.jsonLine)
+        }
         let prefersHTML = accepted.weight(of: "text/html") > accepted.weight(of: "text/plain")
         return AdminResponse(
             status: 200,
             contentType: prefersHTML ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
-            fields: [Self.noStore, Self.varyAccept] + (prefersHTML ? [Self.textOnly] : []),
+            fields: [Self.noStore, Self.varyAccept] + (prefersHTML ? LivePage.protection : []),
             body: Array((prefersHTML ? guide.html : guide.text).utf8))
     }
 

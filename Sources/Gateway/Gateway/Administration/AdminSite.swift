@@ -94,7 +94,7 @@ package struct AdminSite: Sendable {
 
         var summary: String {
             switch self {
-            case .index: "this page"
+            case .index: "this list; for browsers, the live page"
             case .metrics: "metrics, in the Prometheus text or OpenMetrics format (by Accept)"
             case .health: "200 while the process is serving"
             case .readiness: "200 while new work is accepted, 503 while starting or draining"
@@ -146,18 +146,19 @@ package struct AdminSite: Sendable {
         guard !request.isMisdirected else {
             return message(421, "misdirected_request", Self.misdirected, request)
         }
-        guard let page = Page(path: request.path) else {
+        let page = Page(path: request.path)
+        guard let path = page?.path ?? LivePage.file(at: request.path)?.path else {
             return message(404, "not_found", "no such page; see /", request)
         }
         guard request.method == .get || request.method == .head else {
             let allow = AdminResponse.Field("Allow", "GET, HEAD")
             return message(
-                405, "method_not_allowed", "\(page.path) allows GET and HEAD", request, [allow])
+                405, "method_not_allowed", "\(path) allows GET and HEAD", request, [allow])
         }
-        guard request.access.allows(page, request.authorization) else {
+        guard page.map({ request.access.allows($0, request.authorization) }) ?? true else {
             let challenge = AdminResponse.Field("WWW-Authenticate", "Bearer realm=pinfold")
             return message(
-                401, "unauthorized", "\(page.path) requires the token in admin.tokenFile", request,
+                401, "unauthorized", "\(path) requires the token in admin.tokenFile", request,
                 [challenge, Self.noStore])
         }
         return nil
@@ -165,6 +166,7 @@ package struct AdminSite: Sendable {
 
     private func page(for request: AdminRequest) -> AdminResponse {
         if let refusal = refusal(of: request) { return refusal }
+        if let file = LivePage.file(at: request.path) { return file.response }
         let page = Page(path: request.path) ?? .index
         switch page {
         case .index: return index(request)
@@ -224,35 +226,18 @@ package struct AdminSite: Sendable {
             .map { ($0.path, $0.summary) }
     }
 
+    /// The live page for browsers, and for everybody else what can be read.
     private func index(_ request: AdminRequest) -> AdminResponse {
         let accepted = AcceptedMediaTypes(request.accept)
-        let fields = [Self.varyAccept]
-        guard accepted.weight(of: "text/html") > accepted.weight(of: "text/plain") else {
-            var text = "Pinfold \(version)\n\n"
-            for (path, summary) in contents { text += "\(path)\t\(summary)\n" }
-            return AdminResponse(
-                status: 200, contentType: "text/plain; charset=utf-8", fields: fields,
-                body: Array(text.utf8))
+        if accepted.weight(of: "text/html") > accepted.weight(of: "text/plain") {
+            var page = LivePage.shell
+            page.fields.append(Self.varyAccept)
+            return page
         }
-        var rows = ""
-        for (path, summary) in contents {
-            rows += "<li><a href=\"\(path)\">\(path)</a>: \(summary)</li>\n"
-        }
-        let text = """
-            <!doctype html>
-            <html lang="en">
-            <head><meta charset="utf-8"><title>Pinfold</title></head>
-            <body>
-            <h1>Pinfold \(HTMLText.escaped(version))</h1>
-            <ul>
-            \(rows)</ul>
-            </body>
-            </html>
-
-            """
-        let policy = AdminResponse.Field("Content-Security-Policy", "default-src 'none'")
+        var text = "Pinfold \(version)\n\n"
+        for (path, summary) in contents { text += "\(path)\t\(summary)\n" }
         return AdminResponse(
-            status: 200, contentType: "text/html; charset=utf-8", fields: fields + [policy],
+            status: 200, contentType: "text/plain; charset=utf-8", fields: [Self.varyAccept],
             body: Array(text.utf8))
     }
 }

@@ -110,7 +110,23 @@ extension SetupGuide {
         return text
     }
 
-    /// For people with a browser.
+    /// For the live page.
+    var json: DocumentValue {
+        .dictionary([
+            "introduction": .string(introduction), "proxy": .string(proxyURL),
+            "certificate": .boolean(fingerprint != nil),
+            "sections": .array(
+                sections.map { section in
+                    .dictionary([
+                        "title": .string(section.title), "note": .string(section.note),
+                        "lines": .array(section.lines.map { .string($0) }),
+                    ])
+                }),
+        ])
+    }
+
+    /// For people with a browser, who may have no token and need no script: in the look of the live
+    /// page.
     var html: String {
         var body = "<p>\(HTMLText.escaped(introduction))</p>\n"
         body += "<p>The proxy auto-configuration file: <a href=\"/proxy.pac\">/proxy.pac</a>."
@@ -120,18 +136,33 @@ extension SetupGuide {
         }
         body += "</p>\n"
         for section in sections {
-            body += "<h2>\(HTMLText.escaped(section.title))</h2>\n"
+            body += "<section class=\"panel\">\n<h2>\(HTMLText.escaped(section.title))</h2>\n"
             if !section.note.isEmpty { body += "<p>\(HTMLText.escaped(section.note))</p>\n" }
             let lines = section.lines.map(HTMLText.escaped).joined(separator: "\n")
-            body += "<pre>\(lines)</pre>\n"
+            body += "<pre tabindex=\"0\">\(lines)</pre>\n</section>\n"
         }
         return """
             <!doctype html>
             <html lang="en">
-            <head><meta charset="utf-8"><title>Pinfold: setup</title></head>
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <title>Pinfold: setup</title>
+            <link rel="icon" href="/page/icon.svg">
+            <link rel="stylesheet" href="/page/base.css">
+            <link rel="stylesheet" href="/page/panels.css">
+            </head>
             <body>
+            <header class="top">
+            <a class="brand" href="/">Pinfold</a>
+            <nav aria-label="Panels">
+            <a href="/">Overview</a> <a href="/setup" aria-current="page">Setup</a>
+            </nav>
+            </header>
+            <main class="prose">
             <h1>Setup</h1>
-            \(body)</body>
+            \(body)</main>
+            </body>
             </html>
 
             """

@@ -1,0 +1,70 @@
+// The first panel: is all well, and if not, why?
+
+import {mark} from "./charts.js";
+import {h, replace} from "./dom.js";
+import {hostTable} from "./hosts.js";
+import {flowTable, flowRows} from "./flowlist.js";
+import {unverified} from "./pins.js";
+import {transfersUnderWay} from "./transfers.js";
+import {live, on} from "./live.js";
+import {poll} from "./poll.js";
+import {empty, section, trouble} from "./table.js";
+import {plain} from "./text.js";
+
+export const title = "Overview";
+
+const HOSTS = 12;
+const FLOWS = 12;
+
+/** A link of the gateway's to a place on this page; anything else is none. */
+function within(link) {
+  return typeof link === "string" && link.startsWith("#") ? link : undefined;
+}
+
+/** What the gateway thinks should be looked at, worst first. */
+function attention(list) {
+  if (!list.length) {
+    return h("p", {class: "well"}, mark("good", "Nothing needs attention: "),
+      "no certificate or pinset ends soon, no server is unreachable, no limit is near, the configuration is in force.");
+  }
+  return h("ul", {class: "attention"}, list.map((one) => {
+    const kind = one.level === "critical" ? "bad" : "warn";
+    const text = [h("strong", {class: `mark ${kind}`}, kind === "bad" ? "▲ critical" : "◆ warning"), " ",
+      one.host ? [h("span", {class: "subject"}, plain(one.host)), ": "] : [], plain(one.text)];
+    const link = within(one.link);
+    return h("li", link ? h("a", {class: "row", href: link, "data-key": `attention ${one.text}`}, text) : text);
+  }));
+}
+
+export function show(root) {
+  const parts = Object.fromEntries(["attention", "hosts", "unverified", "transfers", "flows"]
+    .map((name) => [name, h("div")]));
+  const attentionBox = section("Needs attention", undefined, parts.attention);
+  const flows = flowTable("Latest flows");
+  root.append(h("h1", {class: "unseen"}, title), attentionBox,
+    h("div", {class: "columns"},
+      section("Hosts", "trouble first", parts.hosts),
+      section("Passes unverified", "tunnels that nothing judged", parts.unverified)),
+    parts.transfers,
+    section("Flows", h("a", {href: "#flows"}, "all, with a filter"), parts.flows));
+  parts.flows.append(flows.element, flows.note);
+
+  const showAttention = () => {
+    if (live.overview) replace(parts.attention, attention(live.overview.attention ?? []));
+    else if (live.overviewProblem) replace(parts.attention, trouble(live.overviewProblem, "what needs attention"));
+    else replace(parts.attention, empty("Asking the gateway…"));
+  };
+  const showFlows = () => flowRows(flows, live.flows.slice(0, FLOWS), {});
+  const showTransfers = () => replace(parts.transfers, transfersUnderWay(5));
+  showAttention();
+  showFlows();
+  showTransfers();
+  const stops = [
+    on("overview", showAttention), on("flows", showFlows), on("transfers", showTransfers),
+    poll("/api/v1/hosts", (answer) => replace(parts.hosts, hostTable(answer, HOSTS)),
+      (problem) => replace(parts.hosts, trouble(problem, "hosts"))),
+    poll("/api/v1/pins", (answer) => replace(parts.unverified, unverified(answer, HOSTS)),
+      (problem) => replace(parts.unverified, trouble(problem, "pins")), 15),
+  ];
+  return () => stops.forEach((stop) => stop());
+}

@@ -1,0 +1,109 @@
+// Server-sent events, read from the body of a fetch: an EventSource cannot send Authorization.
+
+import {openStream} from "./session.js";
+
+/** Longest time without a byte: the gateway writes a comment every 15 seconds. */
+const SILENCE = 40_000;
+/** Longest event that is taken: a page that cannot keep up must not grow without end. */
+const LONGEST = 1 << 20;
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 10_000;
+
+/** Splits text into events: a parser with `push(text)`, which calls `emit(name, data)`. */
+export function eventParser(emit) {
+  let rest = "";
+  let name = "";
+  let data = [];
+  const take = (line) => {
+    if (line === "") {
+      if (data.length) emit(name || "message", data.join("\n"));
+      name = "";
+      data = [];
+      return;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) return;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "event") name = value;
+    if (field === "data") data.push(value);
+  };
+  return {
+    push(text) {
+      const lines = (rest + text).split(/\r\n|\n|\r/);
+      rest = lines.pop();
+      if (rest.length > LONGEST) throw new Error("an event is too long");
+      lines.forEach(take);
+    },
+  };
+}
+
+/**
+ * Keeps a stream open until it is stopped.
+ *
+ * - `onEvent(name, value)`: an event, its JSON read.
+ * - `onState({isOpen, problem, retryAt})`: the stream is open, or has ended and is tried again at
+ *   `retryAt` (milliseconds); `problem` is what the gateway answered, if it did.
+ *
+ * Returns `{stop(), retry()}`.
+ */
+export function keepStream(path, {onEvent, onState}) {
+  let isStopped = false;
+  let pause = FIRST_PAUSE;
+  let timer;
+  let abort = new AbortController();
+
+  const later = (problem) => {
+    if (isStopped) return;
+    // A little apart, so that many pages do not come back to a restarted gateway at once.
+    const wait = pause * (0.8 + 0.4 * Math.random());
+    pause = Math.min(2 * pause, LONGEST_PAUSE);
+    onState({isOpen: false, problem, retryAt: Date.now() + wait});
+    timer = setTimeout(run, wait);
+  };
+
+  async function run() {
+    clearTimeout(timer);
+    abort = new AbortController();
+    const {signal} = abort;
+    let watchdog;
+    const heard = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(() => abort.abort(), SILENCE);
+    };
+    try {
+      heard();
+      const response = await openStream(path, signal);
+      pause = FIRST_PAUSE;
+      onState({isOpen: true});
+      const parser = eventParser((name, data) => onEvent(name, JSON.parse(data)));
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const {value, done} = await reader.read();
+        if (done) break;
+        heard();
+        parser.push(value);
+      }
+      later();
+    } catch (error) {
+      later(error.status === undefined ? undefined : error);
+    } finally {
+      clearTimeout(watchdog);
+      abort.abort();
+    }
+  }
+
+  run();
+  return {
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
+      abort.abort();
+    },
+    retry() {
+      clearTimeout(timer);
+      pause = FIRST_PAUSE;
+      run();
+    },
+  };
+}

@@ -1,11 +1,11 @@
 /// Where a list of entries goes on: the rows of the database in the order of their ids, then what
-/// is only in memory. Entries that come while a list is made may be missing from it.
+/// else is in memory. Entries that come while a list is made may be missing from it.
 public struct EntryCursor: Sendable, Equatable, CustomStringConvertible {
     enum Position: Sendable, Equatable {
         /// After this row.
         case disk(Int64)
-        /// At this place of memory.
-        case memory(part: Int, slot: Int)
+        /// At this place of memory. Rows up to this one were listed.
+        case memory(part: Int, slot: Int, rows: Int64)
     }
 
     let position: Position
@@ -28,11 +28,11 @@ public struct EntryCursor: Sendable, Equatable, CustomStringConvertible {
         case ("d", 1):
             guard let id = Int64(parts[0]), id >= 0 else { return nil }
             position = .disk(id)
-        case ("m", 2):
-            guard let part = Int(parts[0]), let slot = Int(parts[1]), part >= 0, slot >= 0 else {
-                return nil
-            }
-            position = .memory(part: part, slot: slot)
+        case ("m", 3):
+            guard let part = Int(parts[0]), let slot = Int(parts[1]), let rows = Int64(parts[2]),
+                part >= 0, slot >= 0, rows >= 0
+            else { return nil }
+            position = .memory(part: part, slot: slot, rows: rows)
         default: return nil
         }
     }
@@ -41,7 +41,7 @@ public struct EntryCursor: Sendable, Equatable, CustomStringConvertible {
         let place =
             switch position {
             case .disk(let id): "d\(id)"
-            case .memory(let part, let slot): "m\(part).\(slot)"
+            case .memory(let part, let slot, let rows): "m\(part).\(slot).\(rows)"
             }
         return place + "." + String(generation, radix: 16)
     }

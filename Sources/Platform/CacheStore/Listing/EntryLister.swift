@@ -16,15 +16,19 @@ struct EntryLister: Sendable {
         try disk.withOneDatabase { hasRows, generation throws(CacheListingError) in
             guard cursor == nil || cursor?.generation == generation else { throw .outdated }
             let limit = max(1, min(limit, CacheStore.largestPage))
-            var place = MemoryTier.Place()
+            var (place, rows) = (MemoryTier.Place(), Int64(0))
             switch cursor?.position ?? .disk(0) {
             case .disk(let id):
                 let page = hasRows ? try pageOfRows(after: id, limit, policy, generation) : nil
                 if let page { return page }
-            case .memory(let part, let slot): place = MemoryTier.Place(part: part, slot: slot)
+                rows = id
+            case .memory(let part, let slot, let id):
+                (place, rows) = (MemoryTier.Place(part: part, slot: slot), id)
             }
-            // The others have rows.
-            return pageOfMemory(place, limit, generation) { !disk.index.hasRow($0.token) }
+            return pageOfMemory(place, limit, after: rows, generation) { entry in
+                // The others were listed as rows: not what was written since.
+                entry.token.id > rows || !disk.index.hasRow(entry.token)
+            }
         }
     }
 
@@ -33,18 +37,17 @@ struct EntryLister: Sendable {
         after id: Int64, _ limit: Int, _ policy: PolicyOptions, _ generation: UInt64
     ) throws(CacheListingError) -> StoredEntryPage? {
         let rows = try disk.rows(after: id, limit: limit)
+        guard let last = rows.last?.id else { return nil }
         let entries = rows.compactMap { row -> StoredEntryInfo? in
             var info = info(row, policy)
             info?.head = nil
             return info
         }
-        if let last = rows.last, rows.count == limit {
-            return StoredEntryPage(
-                entries: entries, next: EntryCursor(.disk(last.id), in: generation))
-        }
-        guard !entries.isEmpty else { return nil }
         return StoredEntryPage(
-            entries: entries, next: EntryCursor(.memory(part: 0, slot: 0), in: generation))
+            entries: entries,
+            next: EntryCursor(
+                rows.count == limit ? .disk(last) : .memory(part: 0, slot: 0, rows: last),
+                in: generation))
     }
 
     /// The same for what is in memory, wherever else it is and whatever becomes of the database.
@@ -54,16 +57,17 @@ struct EntryLister: Sendable {
         let process = UInt64(bitPattern: disk.number)
         var place = MemoryTier.Place()
         if let cursor {
-            guard case .memory(let part, let slot) = cursor.position, cursor.generation == process
+            guard case .memory(let part, let slot, 0) = cursor.position,
+                cursor.generation == process
             else { throw .outdated }
             place = MemoryTier.Place(part: part, slot: slot)
         }
         let limit = max(1, min(limit, CacheStore.largestPage))
-        return pageOfMemory(place, limit, process) { _ in true }
+        return pageOfMemory(place, limit, after: 0, process) { _ in true }
     }
 
     private func pageOfMemory(
-        _ start: MemoryTier.Place, _ limit: Int, _ generation: UInt64,
+        _ start: MemoryTier.Place, _ limit: Int, after rows: Int64, _ generation: UInt64,
         where isListed: (MemoryEntry) -> Bool
     ) -> StoredEntryPage {
         var page: [StoredEntryInfo] = []
@@ -78,7 +82,9 @@ struct EntryLister: Sendable {
                 page.append(info)
             }
         }
-        let next = place.map { EntryCursor.Position.memory(part: $0.part, slot: $0.slot) }
+        let next = place.map { place in
+            EntryCursor.Position.memory(part: place.part, slot: place.slot, rows: rows)
+        }
         return StoredEntryPage(
             entries: page, next: next.map { EntryCursor($0, in: generation) })
     }

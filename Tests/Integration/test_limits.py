@@ -97,8 +97,10 @@ def test_each_limit_is_shown_beside_what_is_used_of_it(gateway, scripted_origin)
     held = [wire_from(running, "127.0.0.2") for _ in range(3)]
     other = wire_from(running, "127.0.0.3")
     with closing(other, *held):
-        for wire in (*held, other):
+        for number, wire in enumerate((*held, other)):
             wire.send(request(slow.url("/")))
+            until(lambda n=number + 1: running.metric("pinfold_http_requests_in_flight") == n and (
+                slow.accepted == min(n, 2)), "it has a connection, or waits for one")
         until(lambda: use() == {
             "client": (3, 20), "exchanges": (3, 10), "origin": (2, 2), "waiting": (2, 7),
             "upstream": (2, 50)}, lambda: f"two of four wait: {use()}")

@@ -317,8 +317,7 @@ def test_the_queries_of_the_metrics_page_are_valid_and_name_real_metrics(tmp_pat
     assert len(queries) >= 12
     for query in queries:
         for name in re.findall(r"pinfold_[a-z_]+", query):
-            # A histogram has series of these names.
-            assert listed & {name, re.sub("_(bucket|sum|count)$", "", name)}, query
+            assert re.sub("_(bucket|sum|count)$", "", name) in listed, query
     rules = [{"record": f"question:{index}", "expr": query} for index, query in enumerate(queries)]
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "questions", "rules": rules}]}))

@@ -13,6 +13,7 @@ import yaml
 
 from .gateway import ROOT, Gateway, free_port
 from .servers import Server
+from .wait import until
 
 MONITORING = ROOT / "deploy/monitoring"
 ALERTS = MONITORING / "alerts.yaml"
@@ -33,6 +34,14 @@ class Prometheus(Server):
         super().__init__(folder, port, [
             "prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address=127.0.0.1:{port}"])
+        until(self._is_ready, "Prometheus is ready", 30)
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(self.url("/-/ready"), timeout=20) as answer:
+                return answer.status == 200
+        except urllib.error.HTTPError:
+            return False
 
     def get(self, path: str, **parameters: str) -> dict:
         """The data of an answer of the API."""

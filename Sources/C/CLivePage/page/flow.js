@@ -106,7 +106,7 @@ function what(flow) {
 
 /** A head, as text. */
 function head(name, first, fields, isCut) {
-  return section(name, undefined, h("pre", {tabindex: "0", role: "region", "aria-label": name}, plain(first), "\n",
+  return section(name, undefined, h("pre", {tabindex: "0", role: "group", "aria-label": name}, plain(first), "\n",
     fields.map((field) => [h("b", plain(field.name)), ": ",
       field.isMasked ? h("i", `${plain(field.value)} (masked)`) : plain(field.value), "\n"]),
     isCut ? "… more was not kept\n" : ""));

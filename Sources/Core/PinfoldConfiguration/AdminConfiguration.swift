@@ -13,7 +13,7 @@ package struct AdminConfiguration: Sendable, Equatable {
     package var tls: ListenerTLS?
     /// The bearer token for everything that is not open to everyone; `nil` if there is none.
     package var token: BearerToken?
-    /// Who may read the metrics and the index page; health and readiness are open to everyone.
+    /// Who may read the metrics; health and readiness are open to everyone.
     package var metrics = Metrics.open
     /// The names that requests may use in addition to the loopback names and the address itself.
     package var hosts: [HostPattern] = []

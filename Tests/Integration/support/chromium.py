@@ -73,6 +73,12 @@ class Chromium:
     @contextlib.contextmanager
     def session(self) -> Iterator[BrowserSession]:
         """A browser that stays open, and whose user answers its questions."""
+        with self.connection() as connection:
+            yield BrowserSession(connection)
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[ClientConnection]:
+        """A connection to the developer's tools of a browser that stays open."""
         browser = subprocess.Popen(
             [*self._command, "--remote-debugging-port=0", "about:blank"], env=self._environment,
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -82,7 +88,7 @@ class Chromium:
             address = next(found[1] for line in browser.stderr
                            if (found := re.search(r"DevTools listening on (ws://\S+)", line)))
             with connect(address, proxy=None, max_size=None) as connection:
-                yield BrowserSession(connection)
+                yield connection
         finally:
             browser.terminate()
             browser.communicate(timeout=20 * SLOWDOWN)
@@ -90,9 +96,9 @@ class Chromium:
 
 class BrowserSession:
     """A page of a browser, by the Chrome DevTools Protocol. `asked` has the realms of the proxies
-    that wanted to know who the user is."""
+    that wanted to know who the user is; unless `answers`, no request waits for this side."""
 
-    def __init__(self, connection: ClientConnection):
+    def __init__(self, connection: ClientConnection, answers: bool = True):
         self.connection = connection
         self.asked: list[str] = []
         self._numbers = itertools.count(1)
@@ -101,7 +107,8 @@ class BrowserSession:
         self._session = self._call(
             "Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._call("Page.enable")
-        self._call("Fetch.enable", handleAuthRequests=True)
+        if answers:
+            self._call("Fetch.enable", handleAuthRequests=True)
 
     def shows(self, url: str, credentials: tuple[str, str] | None) -> str:
         """The document of a URL, as it is once the page has loaded or failed to. Its user answers

@@ -54,7 +54,7 @@ export function show(root) {
       const answer = await read("/api/v1/configuration");
       fileState = answer.fileState ? mark(...(FILES[answer.fileState] ?? ["idle", plain(answer.fileState)])) : [];
       replace(text, answer.text ? section("As it is in force", "with every default; secrets are masked",
-        h("pre", {tabindex: "0", role: "region", "aria-label": "Configuration"}, plainLines(answer.text))) : []);
+        h("pre", {tabindex: "0", role: "group", "aria-label": "Configuration"}, plainLines(answer.text))) : []);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       replace(text, problem.isAbsent ? [] : trouble(problem, "its text"));

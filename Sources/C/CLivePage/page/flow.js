@@ -11,12 +11,14 @@ import {plain, quoted} from "./text.js";
 
 export const title = "Flow";
 
+const path = (id) => `/api/v1/flows/${encodeURIComponent(id ?? "")}`;
+
 export function show(root, query) {
   const abort = new AbortController();
   const content = h("div", empty("Asking the gateway…"));
   const back = h("a", {class: "row", href: query.from ? `#flows?${query.from}` : "#flows"}, "← Flows");
   root.append(h("p", back), content);
-  read("/api/v1/flow", {id: query.id}, abort.signal).then(
+  read(path(query.id), {}, abort.signal).then(
     (answer) => replace(content, one(answer)),
     (problem) => {
       if (!(problem instanceof Problem)) return;
@@ -36,7 +38,7 @@ function like(key, value) {
 function one(answer) {
   const {flow} = answer;
   return [
-    h("h1", {class: "flow"}, h("b", plain(flow.method)), " ", targetText(flow), " ", statusMark(flow)),
+    h("h1", {class: "flow"}, h("b", plain(flow.method || "?")), " ", targetText(flow), " ", statusMark(flow)),
     answer.explanation ? explanation(answer.explanation) : [],
     h("div", {class: "columns even"},
       section("Where its time went", duration(flow.duration_us), times(flow)),
@@ -60,7 +62,7 @@ function explanation(why) {
 export async function explanationOf(reason, id) {
   if (id !== undefined) {
     try {
-      const answer = await read("/api/v1/flow", {id});
+      const answer = await read(path(id));
       if (answer.explanation) return explanation({...answer.explanation, detail: undefined});
     } catch {
       // The command says it as well.
@@ -85,13 +87,14 @@ function times(flow) {
 function what(flow) {
   return facts([
     ["Began", `${moment(flow.begin)}:${clock(flow.begin).slice(-2)}`], ["Number", h("code", plain(flow.id))],
-    ["Kind", plain(flow.kind)], ["Host entry", like("entry", flow.entry)], ["Host", like("host", flow.host?.replace(/:\d+$/, ""))],
+    ["Kind", [plain(flow.kind).replace("_", " "), flow.isIntercepted ? ", intercepted" : ""]], ["Relayed because", flow.passed && plain(flow.passed)],
+    ["Inspected", flow.inspected && plain(flow.inspected)], ["Host entry", like("entry", flow.entry)], ["Host", like("host", flow.host?.replace(/:\d+$/, ""))],
     ["Listener", plain(flow.listener)], ["Client", like("client", flow.client?.replace(/:\d+$/, ""))],
     ["User", like("user", flow.user)], ["Certificate", flow.clientSubject && plain(flow.clientSubject)],
     ["Rule", like("rule", flow.rule)], ["Reported by", flow.reported && plain(flow.reported)],
-    ["Spoken", [plain(flow.version ?? "–"), flow.clientTls ? `, ${plain(flow.clientTls)}` : ""]],
+    ["Spoken", [plain(flow.version ?? "–"), flow.clientTLS ? `, ${plain(flow.clientTLS)}` : ""]],
     ["Server", flow.upstream && plain(flow.upstream)], ["By parent", flow.parent && plain(flow.parent)],
-    ["Server spoke", [flow.upstreamVersion, flow.upstreamTls].filter(Boolean).map(plain).join(", ")],
+    ["Server spoke", [flow.upstreamVersion, flow.upstreamTLS].filter(Boolean).map(plain).join(", ")],
     ["Connection", flow.reused === undefined ? undefined : flow.reused ? "was there already" : "made for this"],
     ["In tunnel to", flow.inTunnel && plain(flow.inTunnel)], ["Pins", pinMark(flow)],
     ["Cache", flow.cache && plain(flow.cache)], ["Forwarded because", flow.forwarded && plain(flow.forwarded)],
@@ -103,7 +106,7 @@ function what(flow) {
 
 /** A head, as text. */
 function head(name, first, fields, isCut) {
-  return section(name, undefined, h("pre", {tabindex: "0", role: "region", "aria-label": name}, plain(first), "\n",
+  return section(name, undefined, h("pre", {tabindex: "0", role: "group", "aria-label": name}, plain(first), "\n",
     fields.map((field) => [h("b", plain(field.name)), ": ",
       field.isMasked ? h("i", `${plain(field.value)} (masked)`) : plain(field.value), "\n"]),
     isCut ? "… more was not kept\n" : ""));
@@ -124,7 +127,7 @@ function heads(answer) {
 }
 
 function again(flow) {
-  const isTunnel = flow.kind === "tunnel" || flow.kind === "intercepted";
+  const isTunnel = flow.scheme === undefined;
   const scheme = flow.scheme ?? (isTunnel ? "https" : "http");
   const path = isTunnel ? "/" : String(flow.path ?? "/").replace(/\?.*$/s, "");
   const url = quoted(`${scheme}://${flow.host}${path}`);

@@ -21,21 +21,20 @@ export function statusMark(flow) {
   return status >= 400 ? mark("warn", status) : mark("good", status);
 }
 
-const PINS = {passed: "good", refused: "bad", unpinned: "idle"};
+const PINS = {passed: "good", report_only: "warn", refused: "bad", unpinned: "idle"};
 
 /** What the pins said. */
 export function pinMark(flow) {
-  if (flow.pin) return mark(PINS[flow.pin] ?? "idle", flow.pin);
-  const judged = flow.tunnel?.inspected ?? flow.tunnel?.passed;
+  if (flow.pin) return mark(PINS[flow.pin] ?? "idle", plain(flow.pin).replace("_", " "));
+  const judged = flow.inspected ?? flow.passed;
   return judged ? mark("idle", plain(judged)) : "–";
 }
 
 /** Where a request went: `api.example.com:443/v1/pay`. */
 export function targetText(flow) {
-  if (!flow.host) return plain(flow.path ?? "–");
-  const usual = flow.scheme === "https" ? /:443$/ : /:80$/;
-  const host = flow.kind === "tunnel" ? flow.host : flow.host.replace(usual, "");
-  return plain(flow.kind === "tunnel" || flow.kind === "intercepted" ? host : `${host}${flow.path ?? ""}`);
+  const usual = {http: /:80$/, https: /:443$/}[flow.scheme];
+  const host = usual ? String(flow.host ?? "").replace(usual, "") : flow.host ?? "";
+  return plain(`${host}${flow.path ?? ""}`) || "–";
 }
 
 /** A word that narrows the list down to those that have it, too. */
@@ -48,7 +47,7 @@ function flowRow(flow, query, longest) {
   return row(COLUMNS, [
     clock(flow.begin),
     h("a", {class: "row", href: address("flow", {id: flow.id, from})},
-      h("b", plain(flow.method ?? "")), " ", targetText(flow)),
+      h("b", plain(flow.method || "?")), " ", targetText(flow)),
     statusMark(flow),
     narrowing("reason", flow.reason),
     flow.cache && flow.cache !== "none" ? plain(flow.cache) : "–",

@@ -1,6 +1,6 @@
 // Host entries, those first that are not as they usually are.
 
-import {mark, phaseBar, phaseLegend} from "./charts.js";
+import {mark, phaseBar, phaseLegend, spinner} from "./charts.js";
 import {command, h, replace} from "./dom.js";
 import {count, duration, plural, rate, relative, secondsUntil, share} from "./format.js";
 import {now} from "./live.js";
@@ -8,6 +8,7 @@ import {poll} from "./poll.js";
 import {address} from "./router.js";
 import {empty, facts, section, table, trouble} from "./table.js";
 import {plain} from "./text.js";
+import {busyEntries} from "./transfers.js";
 
 export const title = "Hosts";
 
@@ -68,8 +69,10 @@ export function hostTable(answer, most = Infinity) {
       command("pinfold check --config pinfold.yaml"));
   }
   const seconds = answer.seconds || 300;
+  const busy = busyEntries();
   return [table("Hosts", COLUMNS, hosts.slice(0, most).map((host) => [
-    h("a", {class: "row", href: address("hosts", {entry: host.entry}), "data-key": `host ${host.entry}`}, plain(host.entry)),
+    [h("a", {class: "row", href: address("hosts", {entry: host.entry}), "data-key": `host ${host.entry}`}, plain(host.entry)),
+      busy.has(host.entry) ? [" ", spinner("a transfer is under way")] : []],
     troubles(host), rate(host.requests / seconds), share(host.failures, host.requests),
     phaseBar(typical(host)), slowest(host), reach(host), pinsets(host), expiry(host.certificateExpires),
   ])), hosts.length > most ? h("p", h("a", {href: "#hosts"}, `All ${count(hosts.length)} entries`)) : []];

@@ -30,8 +30,8 @@ const main = document.getElementById("main");
 const figures = document.getElementById("figures");
 const connection = document.getElementById("connection");
 let leave = () => {};
-/** The page waits for a token. */
-let isClosed = false;
+/** Why the page waits for a token; undefined while it does not. */
+let refusal;
 
 function showNavigation(current) {
   replace(document.getElementById("panels"), Object.entries(PANELS)
@@ -47,10 +47,13 @@ function showPanel() {
   const {panel, query} = place();
   showNavigation(WITHIN[panel] ?? panel);
   document.body.dataset.panel = panel;
-  // The setup of clients is for everybody.
-  if (isClosed && panel !== "setup") return;
   leave();
   leave = () => {};
+  // The setup of clients is for everybody.
+  if (refusal && panel !== "setup") {
+    askForToken();
+    return;
+  }
   const shown = PANELS[panel];
   document.title = shown ? `${shown.title} – Pinfold` : "Pinfold";
   main.replaceChildren();
@@ -79,8 +82,8 @@ let ticking;
 function showConnection() {
   clearInterval(ticking);
   const {isOpen, problem, retryAt, since} = live.connection;
-  document.body.classList.toggle("lost", !isOpen && !isClosed && !problem?.isAbsent);
-  if (isOpen || isClosed || retryAt === undefined || problem?.isAbsent) {
+  document.body.classList.toggle("lost", !isOpen && !refusal && !problem?.isAbsent);
+  if (isOpen || refusal || retryAt === undefined || problem?.isAbsent) {
     if (!connection.hidden && isOpen) announce("Connected again.");
     connection.hidden = true;
     showHead();
@@ -103,28 +106,21 @@ function showConnection() {
 
 /** A token is needed, or the gateway does not take the one that there is. */
 function close(problem) {
-  if (isClosed) return;
-  isClosed = true;
-  leave();
-  leave = () => {};
+  if (refusal) return;
+  refusal = problem;
   unfollow();
   figures.hidden = true;
   showConnection();
-  if (place().panel === "setup") {
-    showPanel();
-    return;
-  }
-  showToken(main, problem, token() !== "", (given) => {
+  if (place().panel !== "setup") showPanel();
+}
+
+function askForToken() {
+  showToken(main, refusal, token() !== "", (given) => {
     setToken(given);
-    isClosed = false;
+    refusal = undefined;
     main.replaceChildren();
     begin();
   });
-}
-
-/** Asks for a token although the gateway shows something without. */
-function askForToken() {
-  close({status: 401, kind: "unauthorized", isOffer: true});
 }
 
 function begin() {
@@ -135,7 +131,9 @@ function begin() {
 onRefusal(close);
 on("overview", () => { showFigures(figures); showHead(); });
 on("connection", showConnection);
-document.addEventListener("pinfold-token", askForToken);
+// Somebody asks to be asked, although the gateway shows something without a token.
+document.addEventListener("pinfold-token",
+  () => close({status: 401, kind: "unauthorized", isOffer: true}));
 window.addEventListener("hashchange", () => {
   showPanel();
   main.focus({preventScroll: true});

@@ -11,7 +11,7 @@ function one(part) {
   const blocks = part.lines.join("\n").split("\n\n");
   return section(part.title, undefined, part.note ? h("p", part.note) : [],
     blocks.map((block) => {
-      const lines = h("pre", {tabindex: "0", role: "region", "aria-label": part.title}, block);
+      const lines = h("pre", {tabindex: "0", role: "group", "aria-label": part.title}, block);
       return h("div", {class: "lines"}, lines, copyButton(block, lines));
     }));
 }

@@ -30,7 +30,7 @@ export function eventParser(emit) {
   };
   return {
     push(text) {
-      const lines = (rest + text).split(/\r\n|\n|\r/);
+      const lines = (rest + text).split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop();
       if (rest.length > LONGEST) throw new Error("an event is too long");
       lines.forEach(take);

@@ -12,11 +12,13 @@ const COLUMNS = [
   {title: "For", kind: "number"}, {title: "Client"},
 ];
 
-/** Bytes so far, and the share where the length is known. */
+/** Bytes so far; where the length is known, the share and how long the rest will take. */
 function progress(one) {
   if (one.length > 0) {
+    const left = (one.length - one.responseBytes) / speed(one, "responseBytes");
     return h("span", {class: "progress"}, meter(one.responseBytes, one.length, "received", true), " ",
-      `${bytes(one.responseBytes)} of ${bytes(one.length)}`);
+      `${bytes(one.responseBytes)} of ${bytes(one.length)}`,
+      Number.isFinite(left) ? `, ${span(left)} left` : "");
   }
   return `${bytes(one.responseBytes ?? 0)}`;
 }
@@ -29,11 +31,16 @@ function rate(number) {
   return number === undefined ? "–" : `${bytes(number)}/s`;
 }
 
+/** The host entries for which something is under way. */
+export function busyEntries() {
+  return new Set((live.transfers?.transfers ?? []).map((one) => one.entry));
+}
+
 /** The transfers and tunnels under way, `most` of each; nothing if there are none. */
 export function transfersUnderWay(most) {
-  const {transfers: now} = live;
-  const requests = now?.transfers ?? [];
-  const tunnels = now?.open ?? [];
+  const {transfers: found} = live;
+  const requests = found?.transfers ?? [];
+  const tunnels = found?.open ?? [];
   if (!requests.length && !tunnels.length) return [];
   const rows = [
     ...requests.slice(0, most).map((one) => [
@@ -47,8 +54,8 @@ export function transfersUnderWay(most) {
       rate(speed(one, "toClientBytes")), age(one.begin), one.client ? plain(one.client) : "–",
     ]),
   ];
-  const left = (now.requests ?? 0) + (now.tunnels ?? 0) - rows.length;
+  const left = (found.requests ?? 0) + (found.tunnels ?? 0) - rows.length;
   return section("Under way",
-    `${plural(now.requests ?? requests.length, "request")}, ${plural(now.tunnels ?? tunnels.length, "tunnel")}${left > 0 ? `; ${count(left)} not shown` : ""}`,
+    `${plural(found.requests ?? requests.length, "request")}, ${plural(found.tunnels ?? tunnels.length, "tunnel")}${left > 0 ? `; ${count(left)} not shown` : ""}`,
     table("Under way", COLUMNS, rows));
 }

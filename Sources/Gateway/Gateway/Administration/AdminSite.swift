@@ -53,7 +53,7 @@ package struct AdminSite: Sendable {
     private let version: String
     private let api: AdminAPI
 
-    /// A site that serves published state; `version` is shown on the index page.
+    /// A site that serves published state; `version` is shown in the list of pages.
     package init(source: AdminSource, version: String) {
         self.source = source
         self.version = version

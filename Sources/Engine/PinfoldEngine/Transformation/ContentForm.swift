@@ -14,8 +14,8 @@ enum ContentForm: Equatable {
 
     /// The codings that content is compressed in; of those with the same weight the first is used.
     ///
-    /// Made in about the same time, brotli is 3 to 7 % shorter than zstd for text, and that 1 to 5 %
-    /// shorter than gzip. Besides, browsers that accept zstd accept brotli as well, so that one form
+    /// Made in about the same time, brotli is 3 to 7 % shorter than zstd for text, and that is 1 to
+    /// 5 % shorter than gzip. Besides, browsers that accept zstd accept brotli as well: one form
     /// serves them and those that do not.
     static let codings: [ContentCoding] = [.brotli, .zstd, .gzip]
 

@@ -55,7 +55,7 @@ struct EntityTagMappingTests {
 
     @Test(
         arguments: [
-            "\"abc\"", "\"1a2b3c4d\"", "\"abc-1A2B3C4D\"", "\"abc-1a2b3c4d-zstd\"", "-1a2b3c4d",
+            "\"abc\"", "\"1a2b3c4d\"", "\"abc-1A2B3C4D\"", "\"abc-1a2b3c4d-dcz\"", "-1a2b3c4d",
             "\"abc-1a2b3c4d\" ", "\"-1a2b3c4d", "*", "\"abc-1a2b3c4d-\"",
         ])
     func `a tag without the suffix is not of these rules`(text: String) {

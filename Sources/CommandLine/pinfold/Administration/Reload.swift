@@ -58,8 +58,8 @@ extension RunningGateway.Answer {
         return detail
     }
 
-    /// What kind of error it is (RFC 9457), without the beginning that all of them have; `nil` if it
-    /// is none.
+    /// What kind of error it is (RFC 9457), without the beginning that all of them have; `nil` if
+    /// it is none.
     var problemKind: String? {
         let prefix = "urn:pinfold:problem:"
         guard case .string(let type)? = value?["type"], type.hasPrefix(prefix) else { return nil }

@@ -53,8 +53,8 @@ struct DiskUnreadableError: Error, Equatable {
 }
 
 extension RunningGateway {
-    /// Asks what is stored, again if the gateway cannot say it at this moment. Exits with 2 if there
-    /// is no answer, or one that is another error.
+    /// Asks what is stored, again if the gateway cannot say it at this moment. Exits with 2 if
+    /// there is no answer, or one that is another error.
     /// - Throws: `DiskUnreadableError` if what is on disk cannot be said.
     func look(_ path: String) throws -> Answer {
         var attempts = 0

@@ -64,8 +64,8 @@ extension Exchange {
         }
     }
 
-    /// Whether the request's token is this one; `nil` if it has none. X-Purge-Token alone decides if
-    /// it is there: who sends it says that Authorization is for something else.
+    /// Whether the request's token is this one; `nil` if it has none. X-Purge-Token alone decides
+    /// if it is there: who sends it says that Authorization is for something else.
     private func presents(_ token: BearerToken) -> Bool? {
         let own = withRequestHead { request.purgeTokens(in: $0) }
         if let value = own.first {

@@ -124,7 +124,7 @@ package enum PurgeReason: UInt8, Sendable, CaseIterable {
         case .notCounted:
             ReasonEntry(
                 "purge-not-counted", .purging, 500, .internalError,
-                "what the purge would be about cannot be counted, because not all of it can be read",
+                "what the purge would be about cannot be counted: not all of it can be read",
                 remedy: "The message says why: the cache on disk is not open yet, or has failed. "
                     + "Nothing was purged; a purge without Purge-Dry-Run does not need to count.")
         }

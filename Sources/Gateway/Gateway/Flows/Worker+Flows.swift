@@ -2,8 +2,8 @@ import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
 
-// What the worker does for its exchanges: it makes the record of each one that has ended, and passes
-// it to whoever shows exchanges.
+// What the worker does for its exchanges: it makes the record of each one that has ended, and
+// passes it to whoever shows exchanges.
 extension Worker: EnvironmentHost {
     package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
         guard let peer = exchange.intake.peer else { return }

@@ -330,8 +330,8 @@ package final class MemoryTier: Sendable {
         }
     }
 
-    /// Whether what a level has read is still what is stored: neither replaced nor purged meanwhile.
-    /// Nothing changes.
+    /// Whether what a level has read is still what is stored: neither replaced nor purged
+    /// meanwhile. Nothing changes.
     func isCurrent(
         _ response: CachedResponse, _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> Bool {

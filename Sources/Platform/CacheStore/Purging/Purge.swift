@@ -165,8 +165,8 @@ public enum PurgeError: Error, Equatable, Sendable {
     /// The disk tier is not open yet, or off because of a fault: what is on disk cannot be purged
     /// now. It is in force in this process.
     case notReady
-    /// The disk tier was handed over, and no process follows what is purged here (yet): it has to be
-    /// asked itself. Keys can still be purged here.
+    /// The disk tier was handed over, and no process follows what is purged here (yet): it has to
+    /// be asked itself. Keys can still be purged here.
     case handedOver
     /// A pattern is longer than `Purge.maximumPatternBytes`, or there are more than
     /// `Purge.maximumKeys` keys. Nothing was purged.

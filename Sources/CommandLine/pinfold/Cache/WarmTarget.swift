@@ -158,7 +158,7 @@ extension WarmError {
     /// The error with what helps if the listener is not trusted.
     fileprivate var advice: String {
         guard case .notSecure(.trust) = self else { return description }
-        return "\(self); expected --cacert with its issuer, https://NAME:PORT with a name that it "
-            + "is for, or --config with its certificate"
+        return "\(self); expected --cacert with its issuer, https://NAME:PORT with a name that its "
+            + "certificate has, or --config with its certificate"
     }
 }

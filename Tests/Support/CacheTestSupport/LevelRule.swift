@@ -365,7 +365,8 @@ extension LevelBench {
             let seen = store.seen("http://a/\(size)")
             let bodies = seen.map { store.bytes($0.response) ?? [] }
             let expected = isPermanent ? [body(size), body(size + 1)] : []
-            #expect(bodies.sorted { $0.count < $1.count } == expected)
+            let isWhole = bodies.sorted { $0.count < $1.count } == expected
+            #expect(isWhole, "\(size)")
             #expect(seen.allSatisfy { !$0.isInMemory })
         }
         #expect(store.seen("http://a/other").isEmpty)

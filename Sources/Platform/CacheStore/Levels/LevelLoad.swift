@@ -101,7 +101,8 @@ extension LevelLoad {
             completion(result)
         }
         if level.load(first, wakes: wakes) { return true }
-        look?.fail(.busy)
+        // One that is off has nothing to say.
+        if let look, level.state != .off { look.fail(.busy) }
         return begin(at: rest, wakes: wakes)
     }
 

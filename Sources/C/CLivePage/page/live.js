@@ -154,12 +154,17 @@ function take(name, value) {
     tell("flows");
     break;
   case "overview":
-    if (value.sample) live.samples = [...live.samples, value.sample].slice(-SAMPLES);
-    live.overview = {...live.overview, ...value};
+    if (value.sample && value.sample.time !== live.samples.at(-1)?.time) {
+      live.samples = [...live.samples, value.sample].slice(-SAMPLES);
+    }
+    // Before the whole there is nothing that this could be a part of.
+    if (live.overview) live.overview = {...live.overview, ...value};
     tell("overview");
     break;
   case "activity":
-    live.overview = {...live.overview, activity: {...live.overview?.activity, ...value}};
+    if (live.overview) {
+      live.overview = {...live.overview, activity: {...live.overview.activity, ...value}};
+    }
     tell("overview");
     break;
   case "transfers":

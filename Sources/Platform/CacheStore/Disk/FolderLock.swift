@@ -13,8 +13,8 @@ import Files
 ///   over and still reads from it. While there is one, the database is opened for several
 ///   processes, its layout is not changed, and what that process reads is not removed.
 /// - **Following**, a lock on a third byte: held by the process that writes, as long as it looks
-///   into the log of changes before each lookup, and keeps what others have purged. Earlier versions
-///   do not, and do not hold it.
+///   into the log of changes before each lookup, and keeps what others have purged. Earlier
+///   versions do not, and do not hold it.
 struct FolderLock {
     private let path: String
     /// The descriptor with the lock; -1 without it.

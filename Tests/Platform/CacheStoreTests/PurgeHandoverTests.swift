@@ -1,6 +1,7 @@
 import CachePolicy
 import CacheTestSupport
 import Foundation
+import Locking
 import TestSupport
 import Testing
 
@@ -135,6 +136,28 @@ struct PurgeHandoverTests: HandsOver {
         for number in 0..<20 { #expect(found(third, "http://a/\(number)").isEmpty) }
         #expect(found(third, "http://a/blue").count == 1)
         #expect(!FileManager.default.fileExists(atPath: changes))
+    }
+
+    @Test func `one in the process before is in the journal when the log of changes goes`() throws {
+        let old = open()
+        for number in 0..<20 { tagged(old, "http://a/\(number)", "red") }
+        old.flushNow()
+        var options = CacheStoreOptions.small(folder)
+        options.inheritedLock = try lock(of: handOver(old, keepingLock: true))
+        let (journal, written) = (folder.path + "/cache.sqlite.purges", Locked<[BanPattern]?>(nil))
+        let next = CacheStore(options: options) { event in
+            guard event == .sharing(false) else { return }
+            let bans = PurgeJournal.contents(journal).bans.map(\.pattern)
+            written.withLock { $0 = bans }
+        }.ready()
+        defer { next.close() }
+        let red = BanPattern.tag(Array("red".utf8), origin: nil)
+        _ = try old.purge(Purge(.tag(Array("red".utf8))), now: 1)
+        old.close()
+        #expect(eventually { written.withLock { $0 } != nil })
+        // It may have been carried out before.
+        let isKept = written.withLock { $0 } == [red]
+        #expect(isKept || !next.bans.isInForce)
     }
 
     @Test func `of three in a row, one in the first holds in all`() throws {

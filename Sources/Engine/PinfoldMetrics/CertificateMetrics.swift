@@ -49,7 +49,7 @@ extension ExpositionWriter {
 extension HostSeries {
     /// The earliest expiry that workers have recorded lately, in seconds since 1970; `nil` if there
     /// is none.
-    fileprivate func earliestEnd(at cell: Int) -> Int64? {
+    func earliestEnd(at cell: Int) -> Int64? {
         let ends = blocks.compactMap { EarliestEnd.read($0, at: cell) }
         guard let latest = ends.map({ $0.begin }).max() else { return nil }
         // A worker that has not seen a server for a long time may still have a certificate that has

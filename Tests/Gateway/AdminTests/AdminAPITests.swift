@@ -21,7 +21,7 @@ struct AdminAPITests {
     /// The answer, which has come by the end of the call, whether now or later.
     private func ask(_ request: AdminRequest, _ site: AdminSite = site()) throws -> AdminResponse {
         switch site.answer(to: request) {
-        case .now(let response): return response
+        case .now(let response), .stream(let response, _): return response
         case .afterContent:
             var request = request
             request.content = []

@@ -13,6 +13,8 @@ package enum EngineMessage: Sendable {
     case passwordChecked(Token, CheckOutcome)
     /// The response of a ``LocalSite``, for the exchange of the token.
     case siteAnswered(Token, LocalResponse)
+    /// The next piece of the response of a ``LocalSite``, for the exchange of the token.
+    case siteSent(Token, LocalPiece)
     /// What came of a purge that the exchange of the token has asked for.
     case purgeEnded(Token, PurgeOrder, PurgeOutcome)
     /// A purge is in effect in the store.

@@ -19,6 +19,18 @@ package final class EntryReachability: Sendable {
     package let label: String
     private let counts = ReachabilityCounts()
     private let servers = Locked(Servers())
+    private let latest = Locked<[Change]>([])
+    /// How many of the latest changes are kept.
+    private static let keptChanges = 32
+
+    /// A server has entered another state.
+    package struct Change: Sendable, Equatable {
+        /// In milliseconds since 1970.
+        package var time: Int64
+        package var server: String
+        package var from: ReachabilityState
+        package var to: ReachabilityState
+    }
 
     /// Creates an entry without known servers.
     package init(label: String) { self.label = label }
@@ -63,6 +75,23 @@ package final class EntryReachability: Sendable {
         if change.from == .unknown, change.to == .reachable, mayHaveBeenKnown { return nil }
         counts.countTransition(change)
         return change
+    }
+
+    /// Keeps a change that is news.
+    func keep(_ change: ReachabilityChange, of server: String, at time: Int64) {
+        latest.withLock { latest in
+            if latest.count >= Self.keptChanges { latest.removeFirst() }
+            latest.append(
+                Change(time: time, server: server, from: change.from, to: change.to))
+        }
+    }
+
+    /// The latest changes, the oldest first.
+    package var changes: [Change] { latest.withLock { $0 } }
+
+    /// The servers that are kept, by their names.
+    package var known: [(server: String, state: ReachabilityState)] {
+        servers.withLock { $0.kept }.map { ($0.host, $0.state) }.sorted { $0.0 < $1.0 }
     }
 
     /// How many servers are currently in a state.
@@ -128,6 +157,11 @@ extension EntryReachability {
                 hasForgotten = true
             }
             return hasForgotten
+        }
+
+        /// Those that are kept.
+        var kept: [HostReachability] {
+            Array(exact.values) + reachable.values + notReachable.values
         }
 
         mutating func forget(_ server: HostReachability) {

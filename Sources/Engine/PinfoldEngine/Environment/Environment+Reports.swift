@@ -27,6 +27,7 @@ extension Environment {
         _ server: ServerReachability, _ event: ReachabilityEvent, for client: IPNetwork?
     ) {
         guard let change = server.note(event, for: client) else { return }
+        server.entry.keep(change, of: server.host, at: wallMilliseconds)
         shared.logger.notice(
             "reachability changed",
             metadata: [

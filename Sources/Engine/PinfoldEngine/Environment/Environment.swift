@@ -135,6 +135,8 @@ package final class Environment {
             (loop.handler(for: token) as? Exchange)?.passwordChecked(outcome)
         case .siteAnswered(let token, let response):
             (loop.handler(for: token) as? Exchange)?.siteAnswered(response)
+        case .siteSent(let token, let piece):
+            (loop.handler(for: token) as? Exchange)?.siteSent(piece)
         case .purgeEnded(let token, let order, let outcome):
             (loop.handler(for: token) as? Exchange)?.purgeEnded(outcome, order)
         case .purged(let notice): forgetFlights(notice)
@@ -268,6 +270,9 @@ package final class Environment {
         defer { hadActivity = false }
         return hadActivity
     }
+
+    /// The exchanges whose tunnels are relayed here.
+    package var relayedExchanges: [Exchange] { relays.values.compactMap(\.exchange) }
 
     func register(_ relay: Relay) { relays[ObjectIdentifier(relay)] = relay }
     func unregister(_ relay: Relay) { relays[ObjectIdentifier(relay)] = nil }

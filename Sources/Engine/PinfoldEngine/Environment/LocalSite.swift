@@ -28,6 +28,23 @@ package enum LocalAnswer {
     /// The response comes later. The closure begins what it takes, and does not wait; what it is
     /// given is to be called once, on any thread.
     case later((_ reply: @escaping @Sendable (LocalResponse) -> Void) -> Void)
+    /// The content after this head, the body of which is not sent, comes piece by piece, as long as
+    /// there is any. The closure begins what the next piece takes, and does not wait; what it is
+    /// given is to be called once, on any thread. It is not called before all pieces until then
+    /// have been written: a client that reads slowly holds up nothing, and no more than one piece
+    /// waits for it.
+    case stream(LocalResponse, next: LocalPieces)
+}
+
+/// What begins to produce the next piece of the content of a ``LocalSite``'s response.
+package typealias LocalPieces =
+    @Sendable (_ reply: @escaping @Sendable (LocalPiece) -> Void) -> Void
+
+/// A piece of the content of a ``LocalSite``'s response.
+package enum LocalPiece: Sendable {
+    case bytes([UInt8])
+    /// There are no more.
+    case end
 }
 
 /// A response of a ``LocalSite``.

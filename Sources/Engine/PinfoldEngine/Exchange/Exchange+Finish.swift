@@ -101,7 +101,7 @@ extension Exchange {
     }
 
     /// Exchanges that last as long as both ends want have their own duration metrics.
-    private var kind: ExchangeKind {
+    var kind: ExchangeKind {
         if report.status == 101 { return .upgrade }
         if forwarding.isEventStream { return .eventStream }
         guard let tunnel, report.status == 200, !tunnel.isIntercepted else { return .request }

@@ -5,6 +5,7 @@ import HTTPCore
 //
 //     routing ──► the site's answer ── now ──► reply
 //        │            ├── later: loading ── it is there ──► reply
+//        │            ├── stream: head ── serving ── piece, written ── next piece ──► end
 //        │            └── by content: gathering ── all there ──► the site's answer, again
 extension Exchange {
     /// A request for the gateway itself.
@@ -31,6 +32,7 @@ extension Exchange {
             guard goesOn(after: .decided(.load)) else { return }
             let (token, mailbox) = (token, environment.mailbox)
             begin { mailbox.post(.siteAnswered(token, $0)) }
+        case .stream(let response, let pieces): stream(response, pieces)
         }
     }
 
@@ -71,13 +73,59 @@ extension Exchange {
         if goesOn(after: .loaded) { send(response) }
     }
 
+    // MARK: A response that goes on
+
+    private func stream(_ response: LocalResponse, _ pieces: @escaping LocalPieces) {
+        guard request.method != .head else { return send(response) }
+        guard register() else {
+            return reply(with: .gateway(.descriptorsExhausted), closing: true)
+        }
+        guard goesOn(after: .decided(.serve)), let client else { return }
+        report.answered(response.status)
+        serving.send(pieces)
+        var head = makeReplyHead(on: client, response.status, nil)
+        head.fields.append(field: .date, date: environment.wallSeconds)
+        append(response.fields, to: &head.fields)
+        client.expectPauses()
+        client.sendHead(head, framing: .streamed, closing: false)
+        if client.flush() { askForPiece() }
+    }
+
+    /// Everything has been written: the next piece may come.
+    func askForPiece() {
+        guard let pieces = serving.pieces else { return }
+        let (token, mailbox) = (token, environment.mailbox)
+        pieces { mailbox.post(.siteSent(token, $0)) }
+    }
+
+    /// Handles a piece of the content.
+    func siteSent(_ piece: LocalPiece) {
+        guard case .serving = state.step, serving.pieces != nil, let client else { return }
+        switch piece {
+        case .bytes(let bytes):
+            let buffer = environment.loop.buffers.take(bytes: max(1, bytes.count))
+            buffer.writable.copyBytes(from: bytes)
+            buffer.end = bytes.count
+            client.send(buffer.readable, owner: buffer)
+            if client.flush() { askForPiece() }
+        case .end:
+            serving.endPieces()
+            guard goesOn(after: .decided(.respond)) else { return }
+            if client.finish(trailers: nil) { clientDrained() }
+        }
+    }
+
+    private func append(
+        _ fields: [(name: String, value: String)], to writer: inout HeadWriter
+    ) {
+        for field in fields { writer.append(text: "\(field.name): \(field.value)\r\n") }
+    }
+
     private func send(_ response: LocalResponse) {
         sendLocal(
             status: response.status, contentType: nil, closing: false
         ) { writer in
-            for field in response.fields {
-                writer.append(text: "\(field.name): \(field.value)\r\n")
-            }
+            append(response.fields, to: &writer)
         } body: {
             response.body
         }

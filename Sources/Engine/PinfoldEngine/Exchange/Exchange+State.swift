@@ -85,7 +85,8 @@ extension Exchange {
             }
             contentIsGathered()
         case .serveConfirmed: serveConfirmed()
-        case .read: serving.reader?.proceed()
+        case .read:
+            if let reader = serving.reader { reader.proceed() } else { askForPiece() }
         case .resume:
             // The client reads by itself what others read as well.
             if serving.reader != nil { return resumeReading() }

@@ -241,6 +241,7 @@ extension Exchange {
             report.relayed(fromClient: toUpstream, toClient: toClient)
             endSilently()
         }
+        relay.exchange = self
         tunnel?.hand(to: relay)
         server.tunnel?.cutOff = { [weak relay] in relay?.cut() }
         relay.basis = basis

@@ -77,6 +77,8 @@ final class Relay {
     /// The same where the process does not end.
     private let usualIdleMilliseconds: Int64
     private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ ending: Ending) -> Void
+    /// The exchange whose tunnel it is, which lasts as long; `nil` once it has ended.
+    unowned var exchange: Exchange?
     /// The policy basis on which it was begun; `nil` if it lasts as long as both ends want.
     var basis: TunnelBasis?
     /// Called before it ends because it would not be begun any more.
@@ -358,6 +360,9 @@ final class Relay {
 
     func cut() { close(broken: true) }
 
+    /// The bytes that it has taken from either side.
+    var relayedBytes: (fromClient: UInt64, toClient: UInt64) { (toUpstream.total, toClient.total) }
+
     /// Ends both connections.
     func close(broken: Bool, wasIdle: Bool = false) {
         guard let client, let upstream else { return }
@@ -375,6 +380,7 @@ final class Relay {
         toUpstream.pace?.end()
         toClient.pace?.end()
         limited = nil
+        exchange = nil
         environment.unregister(self)
         ended(
             toUpstream.total, toClient.total, wasIdle ? .idle : broken ? .broken : .complete)

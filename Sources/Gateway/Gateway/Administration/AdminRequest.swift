@@ -24,6 +24,8 @@ package struct AdminRequest: Sendable {
     package var origin: String?
     /// The value of `Sec-Fetch-Site`; `nil` if there is none.
     package var fetchSite: String?
+    /// The value of `Last-Event-ID`; `nil` if there is none.
+    package var lastEventID: String?
     /// The value of `Host`.
     package var host = ""
     /// Whether its host is not one of the administrative address's own.

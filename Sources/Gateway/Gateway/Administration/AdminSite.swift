@@ -26,6 +26,8 @@ package struct AdminSource: Sendable {
     package var cache: CacheAdministration?
     /// The exchanges that are held; `nil` if none are.
     package var flows: FlowAdministration?
+    /// What is observed; `nil` if nothing is.
+    var overview: OverviewSource?
 
     /// Creates a source from these closures.
     package init(

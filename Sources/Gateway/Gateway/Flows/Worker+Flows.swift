@@ -8,14 +8,8 @@ extension Worker: EnvironmentHost {
     package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
         guard let peer = exchange.intake.peer else { return }
         var record = FlowRecord(client: peer, counted: counted)
-        fill(&record, from: exchange)
+        let notes = fill(&record, from: exchange)
         let ingress = exchange.intake.ingress
-        let remarks = exchange.remarks
-        var notes = FlowNotes(
-            steps: remarks.transformed?.text ?? [], rule: remarks.rule ?? [],
-            reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [],
-            way: exchange.wayBytes)
-        if ingress?.original != nil { addDestination(of: exchange, to: &record, &notes) }
         if environment.keepsResponseHeads { stopUnlessWatched() }
         let isHeld = environment.keepsResponseHeads || counted.failure != nil
         let extra = isHeld ? HeldFlow.Extra(of: exchange) : nil
@@ -62,8 +56,27 @@ extension Worker: EnvironmentHost {
         environment.reportsExchanges = shared.accessLog != nil
     }
 
-    /// Fills in what is not counted.
-    private func fill(_ record: inout FlowRecord, from exchange: Exchange) {
+    /// An exchange that is under way, as it is now; `nil` if it is over.
+    func flow(of exchange: Exchange, _ progress: ExchangeProgress) -> HeldFlow? {
+        guard let peer = exchange.intake.peer else { return nil }
+        var record = FlowRecord(client: peer, counted: progress.counted)
+        let notes = fill(&record, from: exchange)
+        let session = exchange.intake.ingress?.session
+        let extra = HeldFlow.Extra(of: exchange)
+        if let head = exchange.clientHead {
+            return HeldFlow(
+                record, head: head.bytes.span, texts: FlowTexts(head), session: session,
+                notes: notes, extra: extra)
+        }
+        let texts = FlowTexts(exchange.request)
+        return exchange.withRequestHead {
+            HeldFlow(
+                record, head: $0, texts: texts, session: session, notes: notes, extra: extra)
+        }
+    }
+
+    /// Fills in what is not counted. Returns the texts that are not in the head.
+    private func fill(_ record: inout FlowRecord, from exchange: Exchange) -> FlowNotes {
         let milliseconds = Int64(clamping: record.counted.durationMicroseconds / 1000)
         record.timeMilliseconds = environment.wallMilliseconds - milliseconds
         record.exchange = exchange.report.id
@@ -83,6 +96,13 @@ extension Worker: EnvironmentHost {
         }
         if let endpoint = exchange.lastServer { record.setUpstream(endpoint) }
         record.isReused = exchange.report.reusedConnection
+        let remarks = exchange.remarks
+        var notes = FlowNotes(
+            steps: remarks.transformed?.text ?? [], rule: remarks.rule ?? [],
+            reported: remarks.reportedRules, user: exchange.identity?.userBytes ?? [],
+            way: exchange.wayBytes)
+        if ingress?.original != nil { addDestination(of: exchange, to: &record, &notes) }
+        return notes
     }
 }
 

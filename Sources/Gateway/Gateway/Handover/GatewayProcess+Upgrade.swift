@@ -162,6 +162,7 @@ extension GatewayProcess {
             "the successor is gone; this process serves again", metadata: ["reason": "\(end)"])
         for (mailbox, sockets) in zip(mailboxes, perWorker) { mailbox.post(.resume(sockets)) }
         reloads.open()
+        published.observer.withLock { $0 }?.takeReaders()
         if reloadIsDue {
             reloadIsDue = false
             reload()
@@ -204,6 +205,7 @@ extension GatewayProcess {
     func finish() -> Bool {
         let grace = configuration.timeouts.graceMilliseconds
         for mailbox in mailboxes { mailbox.post(.handOver) }
+        published.observer.withLock { $0 }?.endReaders()
         let isStopped = wait(
             atMost: Self.stopAtOnceMilliseconds, until: { shared?.accepting.isNone ?? true })
         handedOver()

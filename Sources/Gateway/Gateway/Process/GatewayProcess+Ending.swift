@@ -40,6 +40,7 @@ extension GatewayProcess {
         // Load balancers poll /readyz now and then: until they have, connections are still
         // accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
+        published.observer.withLock { $0 }?.endReaders()
         if wait(atMost: delay, for: { "not ready, and still accepting" }, until: hasEnded) {
             stopAtOnce()
         }

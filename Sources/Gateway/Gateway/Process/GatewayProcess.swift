@@ -168,6 +168,7 @@ package final class GatewayProcess {
         cache?.purges.close()
         shared.store?.close()
         shared.accessLog?.close(withinMilliseconds: 2000)
+        published.observer.withLock { $0.take() }?.close()
         published.end()
         service.close()
         logger.info("stopped")
@@ -234,9 +235,7 @@ package final class GatewayProcess {
         source.cache = cache
         source.work = { [scrapes] in scrapes.run($0) }
         let flows = FlowRing()
-        source.flows = FlowAdministration(ring: flows, labels: labels) { [mailboxes] in
-            for mailbox in mailboxes { mailbox.post(.watchFlows) }
-        }
+        observe(flows, labels, for: &source)
         let site = AdminSite(source: source, version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
@@ -308,6 +307,7 @@ package final class GatewayProcess {
         }
         published.passwords.withLock { $0 = passwords }
         published.start(shared, metrics)
+        try published.observer.withLock { $0 }?.start()
         for index in 0..<workerCount {
             let (sockets, mailbox, counters) = (perWorker[index], mailboxes[index], metrics[index])
             let isAlone = predecessor == nil
@@ -343,6 +343,7 @@ package final class GatewayProcess {
             reload.generation = policy.generation
             reload.listeners = listeners
             reload.entries = configuration.hosts.entries.count
+            reload.entryPinsets = configuration.pinsetNamesByEntry
             // The store stays what it was until a restart.
             if reload.cachePath.isEmpty {
                 reload.cachePath = configuration.cache.path

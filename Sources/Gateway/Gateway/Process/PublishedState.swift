@@ -25,6 +25,8 @@ final class PublishedState: Sendable {
         var listeners: [PublishedListener] = []
         /// The number of host entries.
         var entries = 0
+        /// The names of the pinsets of each host entry, by its label.
+        var entryPinsets: [String: [String]] = [:]
         var cachePath = ""
         /// `nil` unless the gateway is shutting down.
         var draining: StatusReport.Draining?
@@ -52,6 +54,8 @@ final class PublishedState: Sendable {
     let former = Locked<FormerCounters?>(nil)
     /// What operators can do with the cache; `nil` without one.
     let cache = Locked<CacheAdministration?>(nil)
+    /// Looks at all of this for whoever wants to see it; `nil` before the start.
+    let observer = Locked<GatewayObserver?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
     private let startedProcess = ProcessReader()
     let version: String

@@ -31,6 +31,7 @@ final class Administration: LocalSite {
         asked.contentType = values(.contentType, of: request, in: bytes)
         asked.origin = values(.origin, of: request, in: bytes)
         asked.fetchSite = value(named: "sec-fetch-site", of: request, in: bytes)
+        asked.lastEventID = value(named: "last-event-id", of: request, in: bytes)
         asked.host = value(.host, of: request, in: bytes) ?? ""
         switch request.framing {
         case .none: break
@@ -56,6 +57,8 @@ final class Administration: LocalSite {
         case .later(let begin):
             if isCommand { log(asked, from: client, refused: false) }
             return .later { reply in begin { reply(LocalResponse($0)) } }
+        case .stream(let response, let pieces):
+            return .stream(LocalResponse(response), next: pieces)
         }
     }
 

@@ -85,6 +85,7 @@ final class Worker {
         case .accepted(let descriptor, let peer, let name, let endpoint):
             serve(descriptor, from: peer, ofListener: name, at: endpoint)
         case .watchFlows: watchFlows()
+        case .reportTransfers(let round): reportTransfers(to: round)
         case .answer(let round): shared.turns.answered(index, round: round)
         case .descriptorsWanted: closeIdleForDescriptors()
         case .certificateIssued(let token, let result):

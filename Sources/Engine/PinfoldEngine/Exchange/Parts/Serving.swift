@@ -35,6 +35,14 @@ extension Exchange {
         /// The parts of a multipart/byteranges that are still to be sent.
         private(set) var ranges: RangesToSend?
 
+        /// What produces the content of a response of the gateway itself, piece by piece; `nil`
+        /// unless it has such a one.
+        private(set) var pieces: LocalPieces?
+
+        mutating func send(_ pieces: @escaping LocalPieces) { self.pieces = pieces }
+
+        mutating func endPieces() { pieces = nil }
+
         mutating func send(_ ranges: RangesToSend) { self.ranges = ranges }
 
         mutating func endRanges() { ranges = nil }

@@ -1,5 +1,6 @@
 import Documents
 import HTTPCore
+import PinfoldEngine
 
 /// The resources of the API, and what is the same for all of them: which methods there are, who may
 /// call, and that no web page makes a browser call them.
@@ -21,6 +22,7 @@ package struct AdminAPI: Sendable {
                 AdminResource.upgrade(source.upgrade),
             ] + AdminResource.ofCache(source.cache)
             + AdminResource.ofFlows(source.flows, work: source.work)
+            + AdminResource.ofOverview(source.overview, source.flows, work: source.work)
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]
     }
@@ -107,6 +109,8 @@ package struct AdminResource: Sendable {
         var status: UInt16
         var description: String
         var schema: DocumentValue
+        /// Its media type; `nil` for JSON, or a problem as JSON.
+        var type: String?
     }
 
     /// A parameter of the query.
@@ -166,6 +170,8 @@ package enum AdminAnswer: Sendable {
     /// A response that is not there yet. The closure begins what it takes, and does not wait; what
     /// it is given is to be called once, on any thread.
     case later(@Sendable (_ reply: @escaping @Sendable (AdminResponse) -> Void) -> Void)
+    /// A response whose content comes piece by piece (``LocalAnswer/stream(_:next:)``).
+    case stream(AdminResponse, LocalPieces)
 
     static func problem(
         _ status: UInt16, _ kind: String, _ title: String, _ detail: String,

@@ -71,7 +71,8 @@ enum OpenAPIDocument {
         for response in resource.responses {
             responses["\(response.status)"] = content(
                 response.description,
-                response.status < 400 ? "application/json" : "application/problem+json",
+                response.type
+                    ?? (response.status < 400 ? "application/json" : "application/problem+json"),
                 response.schema)
         }
         responses["default"] = content(

@@ -1,0 +1,119 @@
+import Activity
+import Documents
+import PinfoldEngine
+import PinfoldMetrics
+
+/// Something that an operator should look at.
+struct Attention: Sendable, Equatable {
+    enum Level: String, Sendable, CaseIterable {
+        case critical, warning
+    }
+
+    enum Kind: String, Sendable, CaseIterable {
+        case configuration, disk, certificate, pinset, reachability, limit, host
+    }
+
+    var level: Level
+    var kind: Kind
+    /// One sentence without a full stop.
+    var text: String
+    /// The host entry that it is about.
+    var entry: String?
+    /// The pinset that it is about.
+    var pinset: String?
+
+    static let shape = ObjectShape<Attention>(
+        "Something that needs attention.",
+        [
+            .word("level", Level.allCases.map(\.rawValue), "How much.") { $0.level.rawValue },
+            .word("kind", Kind.allCases.map(\.rawValue), "What it is about.") {
+                $0.kind.rawValue
+            },
+            .text("text", "What it is.") { $0.text },
+            .optionalText("host", "The host entry that it is about.") { $0.entry },
+            .optionalText("pinset", "The pinset that it is about.") { $0.pinset },
+        ])
+}
+
+/// Finds what needs attention in what is known. Pure.
+struct AttentionFinder {
+    /// Certificates and pinsets that end within so many days are mentioned, and are urgent.
+    static let warningDays: Int64 = 14
+    static let criticalDays: Int64 = 3
+    /// How much of a limit may be used, in hundredths.
+    static let limitPercent = 80
+
+    /// In seconds since 1970.
+    var now: Int64
+    private(set) var found: [Attention] = []
+
+    init(now: Int64) { self.now = now }
+
+    /// The worst first, otherwise in the order in which they were found.
+    var sorted: [Attention] {
+        found.filter { $0.level == .critical } + found.filter { $0.level == .warning }
+    }
+
+    private mutating func add(
+        _ level: Attention.Level, _ kind: Attention.Kind, _ text: String, entry: String? = nil,
+        pinset: String? = nil
+    ) {
+        found.append(
+            Attention(level: level, kind: kind, text: text, entry: entry, pinset: pinset))
+    }
+
+    mutating func look(at status: StatusReport) {
+        if let last = status.lastReload, let error = last.errors.first {
+            add(
+                .critical, .configuration,
+                "the last reload was refused, and what was in force before stays: \(error.text)")
+        }
+        for file in status.configuration.unusableFiles {
+            add(.critical, .configuration, "\(file) has changed and cannot be used")
+        }
+        if case .readyWithoutDisk(let reason) = status.readiness {
+            add(.warning, .disk, "the cache's disk tier is off (\(reason))")
+        }
+        for server in status.servers where server.state == "down" || server.state == "ejected" {
+            let cause = server.cause.map { ": \($0)" } ?? ""
+            add(
+                .warning, .reachability,
+                "\(server.url) of listener \(server.listener) is \(server.state)\(cause)")
+        }
+    }
+
+    /// - Parameter end: in seconds since 1970.
+    mutating func look(
+        atEnd end: Int64, of what: String, _ kind: Attention.Kind, entry: String? = nil,
+        pinset: String? = nil
+    ) {
+        let days = (end - now) / 86_400
+        guard days < Self.warningDays else { return }
+        let level: Attention.Level = days < Self.criticalDays ? .critical : .warning
+        let when =
+            end <= now ? "has expired" : days == 0 ? "expires today" : "expires in \(days) days"
+        add(level, kind, "\(what) \(when)", entry: entry, pinset: pinset)
+    }
+
+    mutating func look(at entry: EntryReachability) {
+        let count = entry.count(in: .notReachable)
+        guard count > 0 else { return }
+        add(
+            .warning, .reachability,
+            count == 1 ? "a server is not reachable" : "\(count) servers are not reachable",
+            entry: entry.label)
+    }
+
+    mutating func look(at use: Int, of limit: Int, _ what: String) {
+        guard limit > 0, use * 100 >= limit * Self.limitPercent else { return }
+        add(
+            use >= limit ? .critical : .warning, .limit,
+            "\(use) of \(limit) \(what) are in use")
+    }
+
+    mutating func look(at host: HostReport) {
+        for trouble in host.troubles {
+            add(.warning, .host, trouble.text, entry: host.now.label)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import Documents
+import HTTPCore
+import PinfoldEngine
+import PinfoldMetrics
+
+/// What is known of a host entry: what its exchanges have counted lately, beside what is usual.
+struct HostReport: Sendable {
+    /// Why an entry deserves a look.
+    struct Trouble: Sendable, Equatable {
+        /// `failures`, or `slow_` and the phase.
+        var word: String
+        /// A sentence without a full stop.
+        var text: String
+    }
+
+    /// Fewer exchanges than this say nothing about what is usual.
+    static let leastCount: UInt64 = 20
+    /// What takes less is not slow, whatever is usual, in microseconds.
+    static let leastMicroseconds: UInt64 = 100_000
+
+    var now: HostTraffic
+    /// Some minutes ago; `nil` if there was none.
+    var before: HostTraffic?
+    var pinsets: [String] = []
+    var reachable = 0
+    var notReachable = 0
+    var unknown = 0
+
+    var recentExchanges: UInt64 { Self.difference(now.exchanges, before?.exchanges) }
+    var recentFailures: UInt64 { Self.difference(now.failures, before?.failures) }
+    var recentTunnels: UInt64 {
+        Self.difference(
+            now.tunnels.values.reduce(0, &+), before?.tunnels.values.reduce(0, &+))
+    }
+
+    static func difference(_ now: UInt64, _ before: UInt64?) -> UInt64 {
+        let before = before ?? 0
+        return now >= before ? now - before : 0
+    }
+
+    /// A phase as it was lately, and usually is.
+    struct PhaseReport: Sendable {
+        var phase: Phase
+        var recent: Distribution
+        var usual: Distribution?
+    }
+
+    var phases: [PhaseReport] {
+        Phase.allCases.compactMap { phase in
+            guard let now = now.phases[phase] else { return nil }
+            let before = before?.phases[phase]
+            return PhaseReport(phase: phase, recent: now.since(before), usual: before)
+        }
+    }
+
+    var troubles: [Trouble] {
+        var troubles: [Trouble] = []
+        let (recent, failed) = (recentExchanges, recentFailures)
+        if recent >= Self.leastCount, failed * 20 >= recent {
+            let usual = before.map { $0.failures * 1000 / max(1, $0.exchanges) }
+            // More than twice as many as usual.
+            if usual.map({ failed * 1000 / recent > 2 * $0 }) ?? true {
+                troubles.append(
+                    Trouble(word: "failures", text: "\(failed) of \(recent) exchanges failed"))
+            }
+        }
+        for phase in phases where phase.phase != .body {
+            guard phase.recent.count >= Self.leastCount, let usual = phase.usual,
+                usual.count >= Self.leastCount, let now = phase.recent.quantile(990),
+                let before = usual.quantile(990), now >= Self.leastMicroseconds, now > 4 * before
+            else { continue }
+            troubles.append(
+                Trouble(
+                    word: "slow_\(phase.phase.label)",
+                    text: "\(phase.phase.label) takes \(now / 1000) ms (99 %), usually "
+                        + "\(before / 1000) ms"))
+        }
+        if notReachable > 0 {
+            troubles.append(
+                Trouble(word: "not_reachable", text: "\(notReachable) servers are not reachable"))
+        }
+        return troubles
+    }
+
+    /// Trouble first, then those with the most traffic.
+    static func precedes(_ one: HostReport, _ other: HostReport) -> Bool {
+        let (mine, its) = (one.troubles.count, other.troubles.count)
+        if mine != its { return mine > its }
+        if one.recentFailures != other.recentFailures {
+            return one.recentFailures > other.recentFailures
+        }
+        if one.recentExchanges != other.recentExchanges {
+            return one.recentExchanges > other.recentExchanges
+        }
+        return one.now.label < other.now.label
+    }
+}
+
+extension HostReport {
+    private static let phase = ObjectShape<PhaseReport>(
+        "What a phase took lately.",
+        [
+            .word("phase", Phase.allCases.map { "\($0.label)" }, "The phase.") {
+                "\($0.phase.label)"
+            },
+            .number("count", "How often it happened.") { Int(clamping: $0.recent.count) },
+            .optionalNumber("p50_us", "Microseconds that half of them did not exceed.") {
+                $0.recent.quantile(500).map { Int(clamping: $0) }
+            },
+            .optionalNumber("p99_us", "Microseconds that 99 % of them did not exceed.") {
+                $0.recent.quantile(990).map { Int(clamping: $0) }
+            },
+            .optionalNumber("usual_p99_us", "The same from the start until then.") {
+                $0.usual?.quantile(990).map { Int(clamping: $0) }
+            },
+        ])
+
+    private static let total = ObjectShape<HostTraffic>(
+        "The same since the start.",
+        [
+            .number("requests", "Exchanges.") { Int(clamping: $0.exchanges) },
+            .number("failures", "Those of them that were refused, failed or cut off.") {
+                Int(clamping: $0.failures)
+            },
+        ])
+
+    static let shape = ObjectShape<HostReport>(
+        "What is known of a host entry.",
+        [
+            .text("entry", "Its label.") { $0.now.label },
+            .number("requests", "Exchanges lately.") { Int(clamping: $0.recentExchanges) },
+            .number("failures", "Those of them that were refused, failed or cut off.") {
+                Int(clamping: $0.recentFailures)
+            },
+            .number("tunnels", "Tunnels that clients asked for lately.") {
+                Int(clamping: $0.recentTunnels)
+            },
+            .object("total", total) { $0.now },
+            .list("phases", phase, "What they spent their time on lately.") { $0.phases },
+            .number("open", "Connections to its servers.") { Int($0.now.open) },
+            .number("idle", "Those of them that nothing uses.") { Int($0.now.idle) },
+            .number("waiting", "Exchanges that wait for one.") { Int($0.now.waiting) },
+            .number("reachable", "Servers that are reachable.") { $0.reachable },
+            .number("notReachable", "Servers that are not reachable.") { $0.notReachable },
+            .number("unknown", "Servers of which nothing is known.") { $0.unknown },
+            .texts("pinset", "The pinsets that apply.") { $0.pinsets },
+            .optionalTime("certificateExpires", "When the first of its servers' certificates ends.")
+            {
+                $0.now.certificateEnd.map { $0 * 1000 }
+            },
+            .optionalTime("chainExpires", "When the first certificate in their chains ends.") {
+                $0.now.chainEnd.map { $0 * 1000 }
+            },
+            .texts("trouble", "Why it deserves a look: failures, slow_connect, not_reachable.") {
+                $0.troubles.map(\.word)
+            },
+        ])
+}
+
+/// All host entries with traffic, or with servers of which something is known.
+struct HostsReport: Sendable {
+    /// What `lately` is, in seconds.
+    var seconds: Int64
+    var hosts: [HostReport]
+
+    static let shape = ObjectShape<HostsReport>(
+        "The host entries with traffic, those that deserve a look first.",
+        [
+            .number("seconds", "How many seconds lately is; 0 for since the start.") {
+                Int($0.seconds)
+            },
+            .list("hosts", HostReport.shape, "The entries.") { $0.hosts },
+        ])
+}

@@ -1,0 +1,28 @@
+import PinfoldEngine
+
+extension GatewayProcess {
+    /// Makes what looks at the gateway, and the resources that show it.
+    func observe(_ ring: FlowRing, _ labels: RouteLabels, for source: inout AdminSource) {
+        let (published, mailboxes) = (published, mailboxes)
+        let flows = FlowAdministration(ring: ring, labels: labels) {
+            for mailbox in mailboxes { mailbox.post(.watchFlows) }
+        }
+        let observer = GatewayObserver(
+            flows,
+            GatewayObserver.Source(
+                reading: { published.reading() }, hosts: { published.hostTraffic() },
+                pinsets: { published.pinsetMetrics() },
+                activity: { published.activityReport() }, load: { published.load() },
+                generation: { published.running.shared?.generationInForce ?? 1 },
+                ask: { round in
+                    for mailbox in mailboxes { mailbox.post(.reportTransfers(round)) }
+                }, workers: mailboxes.count))
+        published.observer.withLock { $0 = observer }
+        source.flows = flows
+        source.overview = OverviewSource(
+            overview: { published.overview(observer.history) },
+            hosts: { published.hosts(observer.history) },
+            pins: { published.pins(observer.history, flows, isFull: $0) },
+            reachability: { published.reachability() }, observer: observer)
+    }
+}

@@ -1,0 +1,192 @@
+"""The gateway at a glance: reports, what is under way, and events, as the API shows them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+
+import pytest
+from support.gateway import Gateway
+from support.origin import reply
+from support.wait import until
+from support.wire import Wire, request
+from test_admin_api import described
+from test_flows import BEARER, guarded  # noqa: F401
+
+
+def report(running: Gateway, name: str, **fields: str) -> dict:
+    response = running.admin_get(f"/api/v1/{name}", **fields)
+    assert response.status == 200, response.body
+    described(running, "get", f"/api/v1/{name}", response)
+    return response.json()
+
+
+class Events:
+    """A reader of events, on a thread of its own."""
+
+    def __init__(self, running: Gateway, *fields: str):
+        self.wire = Wire(running.admin)
+        self.wire.send("\r\n".join(
+            ["GET /api/v1/events HTTP/1.1", "Host: localhost", *fields]) + "\r\n\r\n")
+        self.text = b""
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        try:
+            while data := self.wire.socket.recv(65536):
+                self.text += data
+        except OSError:
+            pass
+        self.ended.set()
+
+    def all(self, name: str) -> list[dict]:
+        """The data of the events of a name. A chunk's frame is never within a line of data."""
+        found, current = [], ""
+        for line in self.text.decode(errors="replace").splitlines():
+            if line.startswith("event: "):
+                current = line[7:]
+            elif line.startswith("data: ") and current == name:
+                found.append(json.loads(line[6:]))
+        return found
+
+    def wait(self, name: str, count: int = 1) -> list[dict]:
+        return until(lambda: found if len(found := self.all(name)) >= count else [],
+                     lambda: f"{count} times {name} in {self.text[-2000:]!r}")
+
+    def close(self) -> None:
+        self.wire.close()
+        self.thread.join(10)
+
+
+@pytest.mark.parametrize("name", ["overview", "hosts", "pins", "reachability", "transfers"])
+def test_reports_are_as_described(shared_gateway, name):
+    report(shared_gateway, name)
+    refused = shared_gateway.admin_get(f"/api/v1/{name}?sort=x")
+    assert refused.status == 400
+
+
+@pytest.mark.parametrize(
+    "name", ["overview", "hosts", "pins", "reachability", "transfers", "events"])
+def test_reports_need_the_token(guarded, name):  # noqa: F811
+    assert guarded.admin_get(f"/api/v1/{name}").status == 401
+    if name != "events":
+        assert report(guarded, name, **BEARER) is not None
+
+
+def test_what_failed_is_seen_by_host(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway({"hosts": [{"match": ["127.0.0.1"], "name": "local"}]})
+    running.get(there.url("/"))
+    running.get("http://127.0.0.1:1/")
+
+    def counted() -> dict:
+        hosts = {one["entry"]: one for one in report(running, "hosts")["hosts"]}
+        return hosts["local"] if hosts["local"]["total"]["requests"] == 2 else {}
+    found = until(counted, "two exchanges")
+    assert found["total"] == {"requests": 2, "failures": 1}
+    assert "first_byte" in {one["phase"] for one in found["phases"]}
+
+
+def test_a_refused_reload_needs_attention(gateway):
+    running = gateway()
+    assert report(running, "overview")["attention"] == []
+    running.write_config(running.config_file.read_text() + "nonsense: 1\n")
+    running.signal(signal.SIGHUP)
+    found = until(lambda: report(running, "overview")["attention"], "something needs attention")
+    assert found[0]["level"] == "critical"
+    assert found[0]["kind"] == "configuration"
+    assert "nonsense" in report(running, "overview")["lastError"]
+
+
+def test_a_transfer_and_a_tunnel_are_under_way(gateway, origin):
+    go = threading.Event()
+    there = origin(lambda got: (go.wait(20), reply(b"x" * 100))[1])
+    running = gateway()
+    with running.wire() as wire:
+        wire.send(request(there.url("/slow?a=b")))
+        tunnel, answer = running.connect(there.authority)
+        assert answer.status == 200
+        found = until(
+            lambda: now if (now := report(running, "transfers"))["open"] and now["transfers"]
+            else None, "both are under way")
+        assert found["requests"] == 1 and found["tunnels"] == 1
+        (one,) = found["transfers"]
+        assert (one["method"], one["path"], one["host"]) == ("GET", "/slow?***", there.authority)
+        assert "client" not in one
+        assert found["open"][0]["host"] == there.authority
+        go.set()
+        assert wire.read().status == 200
+        tunnel.close()
+    until(lambda: not report(running, "transfers")["requests"], "nothing is under way")
+
+
+def test_events_tell_of_exchanges_as_they_end(gateway, origin):
+    there = origin(lambda _: reply(b"x"))
+    running = gateway()
+    reader = Events(running)
+    assert reader.wait("hello")[0]["access"] == "masked"
+    running.get("http://127.0.0.1:1/failed?a=b")
+    assert reader.wait("flow")[0]["path"] == "/failed?***"
+
+    def served() -> bool:
+        running.get(there.url("/served"))
+        return any(one["path"] == "/served" for one in reader.all("flow"))
+    until(served, "what is served is seen, too")
+    assert reader.wait("overview")[0]["load"]["connectionsLimit"] > 0
+    assert reader.wait("activity")
+    reader.close()
+
+
+def test_a_reader_goes_on_where_it_was(gateway):
+    running = gateway()
+    first = Events(running)
+    first.wait("hello")
+    running.get("http://127.0.0.1:1/one")
+    known = first.wait("flow")[0]["sequence"]
+    first.close()
+    running.get("http://127.0.0.1:1/two")
+    second = Events(running, f"Last-Event-ID: {known}")
+    assert [one["path"] for one in second.wait("flow")] == ["/two"]
+    second.close()
+
+
+def test_there_is_a_limit_of_readers(gateway):
+    running = gateway()
+    readers = [Events(running) for _ in range(16)]
+    for reader in readers:
+        reader.wait("hello")
+    refused = running.admin_get("/api/v1/events")
+    assert refused.status == 503
+    assert refused.json()["type"].endswith("too-many-readers")
+    readers.pop().close()
+
+    def taken() -> bool:
+        reader = Events(running)
+        readers.append(reader)
+        return bool(until(lambda: reader.text, "an answer")) and b" 200 " in reader.text
+    until(taken, "a place is given up with its connection")
+    for reader in readers:
+        reader.close()
+
+
+def test_readers_are_told_of_the_end(gateway):
+    running = gateway()
+    reader = Events(running)
+    reader.wait("hello")
+    running.signal(signal.SIGTERM)
+    reader.wait("bye")
+    until(reader.ended.is_set, "the stream has ended")
+    assert reader.text.endswith(b"0\r\n\r\n"), "as a complete response"
+    assert running.wait_exit() == 0
+
+
+def test_a_reload_is_an_event(gateway):
+    running = gateway()
+    reader = Events(running)
+    reader.wait("hello")
+    running.signal(signal.SIGHUP)
+    assert reader.wait("configuration")[0]["generation"] == 2
+    reader.close()

@@ -1,6 +1,7 @@
 import HTTPCore
 
-/// Where the reports of a pinset's failures are sent (`pinsets.*.reportTo`).
+/// Where the gateway sends what it has to say: reports of a pinset's failures
+/// (`pinsets.*.reportTo`), spans (`tracing.otlp`).
 package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {
     /// The maximum length of the URL in bytes.
     package static let maximumBytes = 2048

@@ -15,7 +15,7 @@ final class ReportDelivery {
     private var spool: ReportSpool
     private var schedule = ReportSchedule()
     /// Deliveries under way, by the names of the reports' files.
-    private var posters: [String: ReportPoster] = [:]
+    private var posters: [String: Poster] = [:]
     private var settings: PinReporter.Settings
     /// `nil` if it is not recorded when each pin matched.
     private var recorder: PinUseRecorder?
@@ -190,9 +190,11 @@ final class ReportDelivery {
         spool.set(item.name, isUnderWay: true)
         do {
             let environment =
-                try environment ?? ReportPoster.makeEnvironment(on: loop.loop, resolver: resolver)
+                try environment ?? Poster.makeEnvironment(on: loop.loop, resolver: resolver)
             self.environment = environment
-            let poster = ReportPoster(body, to: url, context: settings.context, in: environment) {
+            let poster = Poster(
+                body, as: .report, to: url, context: settings.context, in: environment
+            ) {
                 [unowned self] in end(item, destination, $0)
             }
             posters[item.name] = poster

@@ -35,6 +35,12 @@ public enum Clock {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
+    /// Microseconds since 1970 (UTC).
+    public static func wallMicroseconds() -> Int64 {
+        let time = read(CLOCK_REALTIME)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
     /// Seconds since 1970 (UTC). Not of the coarse clock, which is some milliseconds late: what a
     /// loop holds to be over would not be over for whoever reads it.
     public static func wallSeconds() -> Int64 {

@@ -123,6 +123,17 @@ struct KeyErrorTests {
             "1: timeouts.connect: \"5\" is not valid (did you mean 5s?); "
                 + "expected a duration from 1ms to 1d, \(units)"),
         Wrong(
+            "tracing: { traceparent: on }",
+            "1: tracing.traceparent: \"on\" is not valid; expected one of pass, begin, off"),
+        Wrong(
+            "tracing: { sample: 0.1 }",
+            "1: tracing.sample: \"0.1\" is not valid; expected a share from 0% to 100%, with at "
+                + "most four decimals, such as 0.5%"),
+        Wrong(
+            "tracing: { otlp: '127.0.0.1:4318' }",
+            "1: tracing.otlp: \"127.0.0.1:4318\" is not valid; expected none, or the URL of a "
+                + "collector such as http://127.0.0.1:4318"),
+        Wrong(
             "activity: { activationDelay: soon }",
             "1: activity.activationDelay: \"soon\" is not valid; "
                 + "expected a duration from 0s to 1h, \(units)"),

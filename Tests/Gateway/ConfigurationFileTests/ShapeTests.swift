@@ -102,6 +102,7 @@ let fullConfiguration = """
     timeouts: { head: 10s, idle: 60s, connect: 5s, firstByte: 60s, body: 60s,
                 tunnel: 20m, eventStream: 30m, grace: 30s }
     log: { level: info, access: { path: access.log, format: combined } }
+    tracing: { traceparent: begin, otlp: "https://otel.example/tenant", sample: 0.25% }
     """
 
 /// A folder with the files that ``fullConfiguration`` names.

@@ -407,7 +407,7 @@ struct PostResultTests {
     ])
     func `decides what becomes of it`(status: UInt16, expected: String) {
         let result: String
-        switch ReportPoster.result(ReportPoster.Answer(status: status)) {
+        switch Poster.result(Poster.Answer(status: status)) {
         case .delivered: result = "delivered"
         case .rejected(let code):
             #expect(code == status)
@@ -428,11 +428,11 @@ struct PostResultTests {
     ])
     func `determines how long to wait`(value: String, milliseconds: Int64) {
         let noon: Int64 = 1_795_348_800
-        #expect(ReportPoster.retryAfter(Array(value.utf8), now: noon) == milliseconds)
+        #expect(Poster.retryAfter(Array(value.utf8), now: noon) == milliseconds)
     }
 
     @Test(arguments: ["", "soon", "-1", "1.5", "12 seconds"])
     func `ignores anything that is not a time`(value: String) {
-        #expect(ReportPoster.retryAfter(Array(value.utf8), now: 0) == nil)
+        #expect(Poster.retryAfter(Array(value.utf8), now: 0) == nil)
     }
 }

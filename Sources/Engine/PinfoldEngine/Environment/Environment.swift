@@ -47,6 +47,9 @@ package final class Environment {
     /// Whether decisions (debug) and events of connections (trace) are logged.
     package private(set) var debugs = false
     package private(set) var traces = false
+    /// What the policy says about traces.
+    package private(set) var tracing: TraceSettings
+    var traceNumbers = TraceNumbers()
     /// Whether an event that is impossible in the state of its exchange or connection ends the
     /// program in a debug build; a test of what happens otherwise sets it to false.
     var trapsOnIllegalEvents = true
@@ -87,6 +90,7 @@ package final class Environment {
         self.index = index
         self.loop = loop
         self.policy = policy
+        tracing = TraceSettings(policy.configuration.tracing)
         self.shared = shared
         activity = shared.activity
         self.metrics = metrics
@@ -285,6 +289,7 @@ package final class Environment {
         let hasSameRules = policy.rulesGeneration == self.policy.rulesGeneration
         let knowsTheSame = policy.credentialsGeneration == self.policy.credentialsGeneration
         self.policy = policy
+        tracing = TraceSettings(policy.configuration.tracing)
         shared.useTagFields(of: policy)
         debugs = shared.logger.logLevel <= .debug
         traces = shared.logger.logLevel <= .trace

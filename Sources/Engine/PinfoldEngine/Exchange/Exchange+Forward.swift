@@ -123,7 +123,10 @@ extension Exchange {
         let forwarded = forwardedFields
         let forwardedBytes =
             forwarded == nil ? 0 : ForwardedFields.reservedBytes + 2 * Int(request.authority.count)
-        let room = request.length + storedValidatorBytes + forwardedBytes + viaBytes
+        let traceParent = environment.tracing.changesRequests ? makeTraceParent() : nil
+        let room =
+            request.length + storedValidatorBytes + forwardedBytes + viaBytes
+            + (traceParent == nil ? 0 : HeadWriter.traceParentBytes)
         let outgoing = OutgoingRequest(
             framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
             acceptsTrailers: request.acceptsTrailers,
@@ -148,6 +151,7 @@ extension Exchange {
                 head.fields.append(field: .maxForwards, decimal: hops)
             }
             if isIntermediary { appendVia(to: &head.fields) }
+            if let traceParent { head.fields.append(traceParent) }
             return upstream.sendHead(head, of: outgoing, upgrade: upgradeProtocols)
         }
     }

@@ -69,6 +69,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     var limiting: Limiting? { didSet { changed.insert(.limiting) } }
     /// What it has waited for.
     var waits = Waits() { didSet { changed.insert(.waits) } }
+    /// The trace that it belongs to, once that is known (``joinTrace()``).
+    var trace: ExchangeTrace? { didSet { changed.insert(.trace) } }
     /// Which of several servers it goes to; `nil` if there is only one.
     var balanced: Balanced? { didSet { changed.insert(.balanced) } }
     /// Which of these have been changed.
@@ -91,6 +93,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         static let limiting = Parts(rawValue: 256)
         static let balanced = Parts(rawValue: 512)
         static let waits = Parts(rawValue: 1024)
+        static let trace = Parts(rawValue: 2048)
     }
 
     init(environment: Environment) {
@@ -214,6 +217,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if changed.contains(.limiting) { limiting = nil }
         if changed.contains(.balanced) { balanced = nil }
         if changed.contains(.waits) { waits = Waits() }
+        if changed.contains(.trace) { trace = nil }
         changed = []
     }
 

@@ -45,6 +45,8 @@ package struct ClientHead: Sendable {
     package let bytes: [UInt8]
     package let method: ByteRange
     package let target: ByteRange
+    /// `host[:port]` as sent.
+    package let authority: ByteRange
     /// The path and query.
     let path: ByteRange
     /// The method as such, whose name `method` is.
@@ -56,6 +58,7 @@ package struct ClientHead: Sendable {
         self.bytes = Array(bytes)
         method = request.methodRange
         target = request.target
+        authority = request.authority
         path = request.path
         knownMethod = request.method
         userAgent = request.fields.first(.userAgent)?.value ?? ByteRange()

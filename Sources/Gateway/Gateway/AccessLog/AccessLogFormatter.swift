@@ -9,7 +9,7 @@ import PinfoldTLS
 /// `queue_us`, `dns_us`, `connect_us`, `tls_us`, `first_byte_us` and `body_us` that happened
 /// (``Phase``), `request_bytes`,
 /// `response_bytes`, `cache`, and, if present, `forwarded` (why the server was asked), `not_stored`
-/// (why its response was not stored), `intercepted` (true for an intercepted CONNECT, and for
+/// (why its response was not stored), `trace` (the trace that it belongs to), `intercepted` (true for an intercepted CONNECT, and for
 /// requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed), `inspected`
 /// (the result of verifying the server of a tunnel), `changed` (what the rules of its route changed
 /// in the content), `user` (who was asking, where the listener wanted to know), `tunnel` (what a
@@ -102,6 +102,9 @@ struct AccessLogFormatter {
         let record = entry.record
         append("forwarded", record.forwarded?.token, to: &output)
         append("not_stored", record.notStored?.token, to: &output)
+        if let trace = record.trace {
+            append("trace", to: &output) { $0.append(trace.id) }
+        }
         appendClientJSON(entry, to: &output)
         if record.upstreamAddress == .unnamed {
             append("upstream", to: &output) { output in
@@ -262,6 +265,10 @@ struct AccessLogFormatter {
         if let isReused = record.isReused {
             output.append(isReused ? " reused=true" : " reused=false")
         }
+        if let trace = record.trace {
+            output.append(" trace=")
+            output.append(trace.id)
+        }
         if !entry.rule.isEmpty { appendNamed("rule=\"", entry.rule, to: &output) }
         // Where the target does not say it.
         if !entry.tunnel.isEmpty, entry.target.first != UInt8(ascii: "/") {
@@ -305,6 +312,14 @@ extension TLSVersion {
         case .tls12: "TLSv1.2"
         case .tls13: "TLSv1.3"
         }
+    }
+}
+
+extension LineBuffer {
+    /// Appends the number of a trace.
+    fileprivate mutating func append(_ trace: TraceID) {
+        append(hexadecimal: trace.high)
+        append(hexadecimal: trace.low)
     }
 }
 

@@ -2,8 +2,8 @@ import HTTPCore
 import PinfoldEngine
 import Synchronization
 
-/// A queue of log records between one worker and the log's thread: a ring of bytes with one
-/// producer and one consumer, without locks.
+/// A queue of records between one worker and the thread of a log, or the one that exports spans: a
+/// ring of bytes with one producer and one consumer, without locks.
 ///
 /// Positions count bytes from the start and only increase; a position's offset in the ring is its
 /// remainder modulo the capacity. Only the producer moves `head`, and only the consumer moves
@@ -14,7 +14,7 @@ struct AccessLogRing: @unchecked Sendable {
     static let minimumCapacity = 1 << 16
     /// The largest capacity.
     static let maximumCapacity = 1 << 28
-    /// The maximum size of all four texts together, whatever was configured.
+    /// The maximum size of the texts of a head together, whatever was configured.
     static let maximumTextBytes = 16 * 1024
 
     private let base: UnsafeMutableRawPointer
@@ -29,6 +29,7 @@ struct AccessLogRing: @unchecked Sendable {
         var size: UInt32
         var method: UInt32
         var target: UInt32
+        var host: UInt32
         var userAgent: UInt32
         var referer: UInt32
         var cipherSuite: UInt32
@@ -119,6 +120,7 @@ struct AccessLogRing: @unchecked Sendable {
         var room = AccessLogRing.maximumTextBytes
         let method = cut(texts.method, to: limits.methodBytes, of: bytes, room: &room)
         let target = cut(texts.target, to: limits.targetBytes, of: bytes, room: &room)
+        let host = cut(texts.authority, to: limits.authorityBytes, of: bytes, room: &room)
         let userAgent = cut(texts.userAgent, to: limits.userAgentBytes, of: bytes, room: &room)
         let referer = cut(texts.referer, to: limits.refererBytes, of: bytes, room: &room)
         let (cipherSuite, subject, tunnel) = (
@@ -126,8 +128,8 @@ struct AccessLogRing: @unchecked Sendable {
             session?.tunnelBytes.count ?? 0
         )
         let textCount =
-            method.count + target.count + userAgent.count + referer.count + cipherSuite + subject
-            + tunnel + notes.count
+            method.count + target.count + host.count + userAgent.count + referer.count
+            + cipherSuite + subject + tunnel + notes.count
         let size = AccessLogRing.align(AccessLogRing.textOffset + textCount)
         guard let (place, isHalfFull) = reserve(size) else {
             increment(Cell.refused)
@@ -135,7 +137,8 @@ struct AccessLogRing: @unchecked Sendable {
         }
         let prefix = Prefix(
             size: UInt32(size), method: UInt32(method.count), target: UInt32(target.count),
-            userAgent: UInt32(userAgent.count), referer: UInt32(referer.count),
+            host: UInt32(host.count), userAgent: UInt32(userAgent.count),
+            referer: UInt32(referer.count),
             cipherSuite: UInt32(cipherSuite), subject: UInt32(subject),
             tunnel: UInt32(tunnel), steps: UInt32(notes.steps.count),
             rule: UInt32(notes.rule.count), reported: UInt32(notes.reported.count),
@@ -149,6 +152,7 @@ struct AccessLogRing: @unchecked Sendable {
         bytes.withUnsafeBytes { all in
             end = copy(all, method, to: end)
             end = copy(all, target, to: end)
+            end = copy(all, host, to: end)
             end = copy(all, userAgent, to: end)
             end = copy(all, referer, to: end)
         }
@@ -229,6 +233,8 @@ struct AccessLogRing: @unchecked Sendable {
         var record: FlowRecord
         var method: UnsafeRawBufferPointer
         var target: UnsafeRawBufferPointer
+        /// `host[:port]` as the request names it, if the limits have room for it.
+        var host: UnsafeRawBufferPointer
         var userAgent: UnsafeRawBufferPointer
         var referer: UnsafeRawBufferPointer
         /// For a client that speaks TLS, otherwise empty.
@@ -289,6 +295,7 @@ struct AccessLogRing: @unchecked Sendable {
         }
         return Entry(
             record: record, method: next(prefix.method), target: next(prefix.target),
+            host: next(prefix.host),
             userAgent: next(prefix.userAgent), referer: next(prefix.referer),
             cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject),
             tunnel: next(prefix.tunnel), steps: next(prefix.steps), rule: next(prefix.rule),

@@ -28,6 +28,8 @@ package struct AccessLogLimits: Sendable, Equatable {
     package var methodBytes = 64
     /// The maximum number of bytes logged of a target.
     package var targetBytes = 8192
+    /// The same for the host that a request names, which no line has.
+    package var authorityBytes = 0
     /// The maximum number of bytes logged of a user agent.
     package var userAgentBytes = 1024
     /// The maximum number of bytes logged of a referer.

@@ -53,6 +53,12 @@ package struct FlowRecord: Sendable {
     /// The upstream's port.
     package var upstreamPort: UInt16 = 0
 
+    /// The trace that it belongs to; `nil` if there is none.
+    package var trace: ExchangeTrace?
+    /// When the request's head was complete, in microseconds since 1970; 0 unless its spans are
+    /// recorded.
+    package var beganMicroseconds: Int64 = 0
+
     /// A record of a client's exchange; everything else is to be filled in.
     package init(client: Endpoint, counted: ExchangeRecord) {
         self.counted = counted
@@ -103,6 +109,8 @@ package struct FlowTexts: Sendable {
     package var method: ByteRange
     /// The request target as it was sent.
     package var target: ByteRange
+    /// `host[:port]` as the request names it: in its target, or in Host.
+    package var authority: ByteRange
     /// The value of `User-Agent`.
     package var userAgent: ByteRange
     /// The value of `Referer`.
@@ -110,10 +118,12 @@ package struct FlowTexts: Sendable {
 
     /// Creates the texts from these ranges.
     package init(
-        method: ByteRange, target: ByteRange, userAgent: ByteRange, referer: ByteRange
+        method: ByteRange, target: ByteRange, authority: ByteRange = ByteRange(),
+        userAgent: ByteRange, referer: ByteRange
     ) {
         self.method = method
         self.target = target
+        self.authority = authority
         self.userAgent = userAgent
         self.referer = referer
     }

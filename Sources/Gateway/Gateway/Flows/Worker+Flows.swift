@@ -1,3 +1,4 @@
+import Clocks
 import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
@@ -7,11 +8,19 @@ import PinfoldMetrics
 extension Worker: EnvironmentHost {
     package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
         guard let peer = exchange.intake.peer else { return }
-        var record = FlowRecord(client: peer, counted: counted)
-        let notes = fill(&record, from: exchange)
-        let ingress = exchange.intake.ingress
+        let trace = exchange.joinTrace()
+        let isRecorded = spans != nil && trace?.isSampled ?? false
         if environment.keepsResponseHeads { stopUnlessWatched() }
         let isHeld = environment.keepsResponseHeads || counted.failure != nil
+        guard isRecorded || isHeld || shared.accessLog != nil else { return }
+        var record = FlowRecord(client: peer, counted: counted)
+        let notes = fill(&record, from: exchange)
+        record.trace = trace
+        if isRecorded {
+            record.beganMicroseconds =
+                Clock.wallMicroseconds() - Int64(clamping: counted.durationMicroseconds)
+        }
+        let ingress = exchange.intake.ingress
         let extra = isHeld ? HeldFlow.Extra(of: exchange) : nil
         if isHeld { record.pins = exchange.pinVerdict }
         // What the client sent, not what the rules of a route made of it.
@@ -35,6 +44,9 @@ extension Worker: EnvironmentHost {
             log.producers[index].log(
                 record, head: head, texts: texts, session: session, notes: notes)
         }
+        if record.beganMicroseconds != 0 {
+            spans?.record(record, head: head, texts: texts, session: session, notes: notes)
+        }
         if let extra {
             shared.flows.hold(
                 HeldFlow(
@@ -42,6 +54,9 @@ extension Worker: EnvironmentHost {
                     extra: extra))
         }
     }
+
+    /// Whether all exchanges are reported without anybody who looks.
+    var needsRecords: Bool { shared.accessLog != nil || spans != nil }
 
     /// Somebody looks at exchanges: from now on all of them are reported.
     func watchFlows() {
@@ -53,7 +68,7 @@ extension Worker: EnvironmentHost {
     private func stopUnlessWatched() {
         guard !shared.flows.isWatched(at: loop.monotonicNow) else { return }
         environment.keepsResponseHeads = false
-        environment.reportsExchanges = shared.accessLog != nil
+        environment.reportsExchanges = needsRecords
     }
 
     /// An exchange that is under way, as it is now; `nil` if it is over.
@@ -137,8 +152,8 @@ extension Ingress {
 extension FlowTexts {
     fileprivate init(_ head: ClientHead) {
         self.init(
-            method: head.method, target: head.target, userAgent: head.userAgent,
-            referer: head.referer)
+            method: head.method, target: head.target, authority: head.authority,
+            userAgent: head.userAgent, referer: head.referer)
     }
 
     /// The logged texts of a head; nothing of one that could not be parsed.
@@ -150,7 +165,7 @@ extension FlowTexts {
             return
         }
         self.init(
-            method: request.methodRange, target: request.target,
+            method: request.methodRange, target: request.target, authority: request.authority,
             userAgent: request.fields.first(.userAgent)?.value ?? ByteRange(),
             referer: request.fields.first(.referer)?.value ?? ByteRange())
     }

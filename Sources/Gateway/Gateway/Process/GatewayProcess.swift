@@ -48,7 +48,7 @@ package final class GatewayProcess {
     /// What was derived from `configuration`; `nil` before the start.
     private var policy: PolicySnapshot?
     let published: PublishedState
-    private let labels = RouteLabels()
+    let labels = RouteLabels()
     private let sessions = TLSSessionCache()
     let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
     /// Created with the first configuration that has an authority.
@@ -160,6 +160,7 @@ package final class GatewayProcess {
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
         shared.pinReporter?.close(withinMilliseconds: 2000)
+        shared.spans?.close(withinMilliseconds: 2000)
         contents.close()
         passwords.close()
         scrapes.close()
@@ -252,6 +253,7 @@ package final class GatewayProcess {
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
             accessLog: try makeAccessLog(), flows: flows,
+            spans: try makeSpanExporter(policy, resolver),
             notifyActivity: { first.post(.activityChanged) },
             administration: { site.answer(to: $0) })
     }
@@ -279,22 +281,6 @@ package final class GatewayProcess {
         _ = store.waitUntilDiskSettled(
             milliseconds: predecessor == nil ? 100 : Self.cacheMilliseconds)
         return store
-    }
-
-    private func makeAccessLog() throws -> AccessLog? {
-        guard let access = configuration.log.access else { return nil }
-        return try AccessLog(
-            path: access.path, format: access.format == .json ? .json : .combined,
-            workers: workerCount, labels: accessLogLabels
-        ) { [logger] event in
-            logger.warning("access log", metadata: ["event": "\(event)"])
-        }
-    }
-
-    private var accessLogLabels: AccessLogLabels {
-        AccessLogLabels(
-            listeners: labels.listenerSnapshot, hosts: labels.snapshot,
-            reasons: Reason.tokens)
     }
 
     private func startWorkers(
@@ -416,6 +402,7 @@ package final class GatewayProcess {
         let policy = try makePolicy(next, generation: generation)
         let perWorker: [[ListenerSocket]]
         do {
+            try shared?.spans?.prepare(for: policy.spanSettings(accessLogLabels))
             perWorker = try sockets.open(next)
         } catch {
             keepReachability(of: configuration)
@@ -423,6 +410,7 @@ package final class GatewayProcess {
         }
         labels.activate(policy)
         prepare()
+        shared?.spans?.configure(policy.spanSettings(accessLogLabels))
         if let shared { publishListeners(perWorker, to: shared) }
         warnOfWhatNeedsRestart(next)
         warnOfWhatIsRemoved(next)

@@ -168,6 +168,7 @@ final class PublishedState: Sendable {
         service.addLogs(shared?.accessLog?.lines ?? AccessLogLines(), log.lines)
         service.addInterception(issuer.withLock { $0 }?.statistics() ?? IssuerStatistics())
         service.addPinReports(shared?.pinReporter?.statistics)
+        service.addSpans(shared?.spans?.statistics ?? SpanStatistics())
         service.addLimits(
             reload.limits, passwordChecks: PasswordChecker.limit, limitUse(shared))
         service.addWorkers(shared?.turnTimes ?? [])

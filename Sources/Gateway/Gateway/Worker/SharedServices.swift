@@ -19,6 +19,8 @@ package final class SharedServices: Sendable {
     package let accessLog: AccessLog?
     /// Holds the latest exchanges.
     let flows: FlowRing
+    /// Sends spans to a collector; `nil` if there never is one.
+    let spans: SpanExporter?
     /// Handles requests to the administrative listener.
     package let administration: @Sendable (AdminRequest) -> AdminAnswer
     /// On how many workers each listener accepts connections.
@@ -65,6 +67,7 @@ package final class SharedServices: Sendable {
     package init(
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
         pinReporter: PinReporter?, accessLog: AccessLog?, flows: FlowRing = FlowRing(),
+        spans: SpanExporter? = nil,
         notifyActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminAnswer
     ) {
@@ -73,6 +76,7 @@ package final class SharedServices: Sendable {
         self.pinReporter = pinReporter
         self.accessLog = accessLog
         self.flows = flows
+        self.spans = spans
         self.notifyActivity = notifyActivity
         self.administration = administration
         turns = LoopTurns(workers: mailboxes.count)

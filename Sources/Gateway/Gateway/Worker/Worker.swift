@@ -23,6 +23,8 @@ final class Worker {
     var policy: PolicySnapshot { environment.policy }
     private var listeners: [Listener] = []
     private var activityTimer: ActivityTimer?
+    /// Where sampled exchanges are recorded; `nil` if no spans are sent.
+    private(set) var spans: SpanProducer?
     var drainTimer: DrainTimer?
     private var probes: [Probe] = []
     private var checks: [ServerCheck] = []
@@ -53,8 +55,14 @@ final class Worker {
         environment = Environment(
             index: index, loop: loop, policy: policy, shared: shared.engine, metrics: metrics)
         environment.host = self
-        environment.reportsExchanges = shared.accessLog != nil
+        followTracing()
         environment.site = Administration(worker: self)
+    }
+
+    /// Spans are sent, or not any more.
+    private func followTracing() {
+        spans = environment.tracing.exportsSpans ? shared.spans?.producer(index) : nil
+        environment.reportsExchanges = needsRecords || environment.keepsResponseHeads
     }
 
     /// Serves until a message stops it.
@@ -232,6 +240,7 @@ final class Worker {
 
     private func configure(_ policy: PolicySnapshot, _ sockets: [ListenerSocket]) {
         environment.adopt(policy)
+        followTracing()
         clientLimitsChanged()
         listen(adopt(sockets))
         drainClientsOfFormerListeners()

@@ -60,6 +60,7 @@ extension ConfigurationSnapshot {
         case .limits: yaml.section(section, LimitsConfiguration.table, limits)
         case .timeouts: yaml.section(section, TimeoutsConfiguration.table, timeouts)
         case .log: yaml.section(section, LogConfiguration.table, log)
+        case .tracing: yaml.section(section, TracingConfiguration.table, tracing)
         }
     }
 }
@@ -90,6 +91,7 @@ extension SectionName {
         case .limits: LimitsConfiguration.table.described(LimitsConfiguration())
         case .timeouts: TimeoutsConfiguration.table.described(TimeoutsConfiguration())
         case .log: LogConfiguration.table.described(LogConfiguration())
+        case .tracing: TracingConfiguration.table.described(TracingConfiguration())
         }
     }
 }

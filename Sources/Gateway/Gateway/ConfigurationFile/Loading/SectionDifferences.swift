@@ -30,6 +30,7 @@ extension ConfigurationSnapshot {
         case .limits: limits != other.limits
         case .timeouts: timeouts != other.timeouts
         case .log: log != other.log
+        case .tracing: tracing != other.tracing
         }
     }
 }

@@ -21,6 +21,7 @@ enum SectionName: String, CaseIterable {
     case limits
     case timeouts
     case log
+    case tracing
 
     /// Keys that are known but not yet supported.
     static let later: [String] = []

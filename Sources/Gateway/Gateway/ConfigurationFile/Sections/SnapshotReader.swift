@@ -61,6 +61,7 @@ struct SnapshotReader {
             log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
         if let watch = top?[.watch]?.boolean() { snapshot.watch = watch }
         (snapshot.parents, snapshot.ways) = (parents, ways)
+        snapshot.tracing = tracing(top?[.tracing])
         checkWays(top, snapshot)
         warnOfBypasses(top?[.hosts], snapshot)
         checkRuleReach(top?[.hosts], snapshot)

@@ -19,7 +19,7 @@ private final class Deliveries: StillEnvironment {
 
     init(listens: Bool = true) throws {
         resolver = try silentResolver()
-        environment = try ReportPoster.makeEnvironment(on: try EventLoop(), resolver: resolver)
+        environment = try Poster.makeEnvironment(on: try EventLoop(), resolver: resolver)
         server = try ScriptedServer(listens: listens)
     }
 
@@ -30,10 +30,10 @@ private final class Deliveries: StillEnvironment {
         resolver.close()
     }
 
-    func begin(_ scheme: UpstreamOrigin.Scheme = .http, body: String = "{}") -> ReportPoster {
+    func begin(_ scheme: UpstreamOrigin.Scheme = .http, body: String = "{}") -> Poster {
         let origin = UpstreamOrigin(scheme: scheme, host: server.host, port: server.port)
-        let poster = ReportPoster(
-            Array(body.utf8), to: ReportDestination(origin: origin, path: "/pins?a=b"),
+        let poster = Poster(
+            Array(body.utf8), as: .report, to: ReportDestination(origin: origin, path: "/pins?a=b"),
             context: TestIdentity.client, in: environment
         ) { [unowned self] in results.append($0) }
         poster.start()
@@ -49,7 +49,7 @@ private final class Deliveries: StillEnvironment {
 }
 
 @Suite("A report that is delivered")
-struct ReportPosterTests {
+struct PosterTests {
     private let deliveries: Deliveries
 
     init() throws { deliveries = try Deliveries() }
@@ -126,7 +126,7 @@ struct ReportPosterTests {
     // MARK: An answer that comes early
 
     /// A report of which the server has read one byte, and which is longer than sockets take.
-    private func longReport() throws -> (poster: ReportPoster, peer: Peer) {
+    private func longReport() throws -> (poster: Poster, peer: Peer) {
         let poster = deliveries.begin(body: String(repeating: "x", count: Self.longBytes))
         let peer = try deliveries.peer(of: deliveries.server)
         deliveries.turn(until: "it begins") { peer.read(atMost: 1).count > 0 }
@@ -173,7 +173,7 @@ struct ReportPosterTests {
         deliveries.deliver(
             head + (ending == .saysClose ? "Connection: close\r\n\r\n" : "\r\n"), from: peer)
         var expected = PostResult.failed(
-            "it did not take all of the report", answered: true, retryAfter: nil)
+            "it did not take all of the content", answered: true, retryAfter: nil)
         switch ending {
         case .saysClose: break
         case .finishes, .breaksOff: peer.finishSending()
@@ -181,7 +181,7 @@ struct ReportPosterTests {
         case .waits:
             poster.deadlineReached()
             expected = .failed(
-                "it accepted the report too slowly", answered: true, retryAfter: nil)
+                "it accepted the content too slowly", answered: true, retryAfter: nil)
         case .ends:
             poster.cancel()
             expected = .interrupted
@@ -277,7 +277,7 @@ struct ReportPosterTests {
         #expect(poster.deadline == deadline)
         poster.deadlineReached()
         let isSent = bytes == 2
-        let text = isSent ? "it did not answer in time" : "it accepted the report too slowly"
+        let text = isSent ? "it did not answer in time" : "it accepted the content too slowly"
         #expect(deliveries.results == [.failed(text, answered: isSent, retryAfter: nil)])
         #expect(deliveries.areOver)
     }
@@ -334,7 +334,7 @@ struct ReportPosterTests {
             (.gateway(.tooManyPending), ExchangeError.gateway(.tooManyPending).explanation),
         ]
         for (error, text) in explained {
-            #expect(ReportPoster.text(StreamError(error), "a.test") == text)
+            #expect(Poster.text(StreamError(error), "a.test") == text)
         }
     }
 }

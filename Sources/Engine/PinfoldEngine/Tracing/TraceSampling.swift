@@ -33,8 +33,8 @@ package struct TraceSettings: Sendable, Equatable {
     }
 }
 
-/// Random numbers for traces and spans: xoshiro256**, seeded by the system. They need be unique, not
-/// secret, and a system call for each would cost more than the rest of a span.
+/// Random numbers for traces and spans: xoshiro256**, seeded by the system. They need be unique,
+/// not secret, and a system call for each would cost more than the rest of a span.
 package struct TraceNumbers {
     private var state: (UInt64, UInt64, UInt64, UInt64)
 

@@ -7,10 +7,10 @@ import PinfoldTLS
 /// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `host`,
 /// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, those of
 /// `queue_us`, `dns_us`, `connect_us`, `tls_us`, `first_byte_us` and `body_us` that happened
-/// (``Phase``), `request_bytes`,
-/// `response_bytes`, `cache`, and, if present, `forwarded` (why the server was asked), `not_stored`
-/// (why its response was not stored), `trace` (the trace that it belongs to), `intercepted` (true for an intercepted CONNECT, and for
-/// requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed), `inspected`
+/// (``Phase``), `request_bytes`, `response_bytes`, `cache`, and, if present, `forwarded` (why the
+/// server was asked), `not_stored` (why its response was not stored), `trace` (the trace that it
+/// belongs to), `intercepted` (true for an intercepted CONNECT, and for requests in its tunnel),
+/// `passed` (why a tunnel to an intercepted host was relayed), `inspected`
 /// (the result of verifying the server of a tunnel), `changed` (what the rules of its route changed
 /// in the content), `user` (who was asking, where the listener wanted to know), `tunnel` (what a
 /// request's tunnel was opened to), `authority` (what a request at a transparent listener is for),

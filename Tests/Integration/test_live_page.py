@@ -19,7 +19,6 @@ PANELS = ["overview", "flows", "hosts", "pins", "reachability", "cache", "worker
           "configuration", "setup"]
 TOKEN = "a-token-of-16-bytes-or-more"
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-# How a listener's address stays the same after a restart.
 WIDTHS = [360, 2000]
 
 
@@ -34,7 +33,7 @@ def browse(workspace) -> Iterator[Callable[[Gateway], LivePage]]:
     opened: list[tuple[object, LivePage]] = []
 
     def open_page(running: Gateway, place: str = "") -> LivePage:
-        entered = live_page(workspace / f"browser-{len(opened)}", running.proxy_url)
+        entered = live_page(workspace / f"browser-{len(opened)}")
         page = entered.__enter__()
         opened.append((entered, page))
         page.looks(1280)
@@ -117,9 +116,9 @@ def test_every_selection_has_an_address(gateway, origin, browse):
     running.get("http://127.0.0.1:1/refused")
     page = browse(running, "flows?failed=true")
     page.wait_text("/refused", "main")
-    keep = itertools.count()
+    numbers = itertools.count()
     page.go("flows")
-    keep_asking(page, lambda: running.get(there.url(f"/served/{next(keep)}")), "/served/")
+    keep_asking(page, lambda: running.get(there.url(f"/served/{next(numbers)}")), "/served/")
     page.go("flows?failed=true")
     until(lambda: all("/refused" in row for row in rows(page)) and rows(page), "those that failed")
     # A word in a row leads to all that have it, with what it means.

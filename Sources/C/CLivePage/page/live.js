@@ -116,11 +116,16 @@ async function refreshOverview() {
   tell("overview");
 }
 
+/** How often the list was asked for: only the latest answer counts. */
+let asked = 0;
+
 async function refreshFlows() {
-  if (meanwhile) return;
+  asked += 1;
+  const mine = asked;
   meanwhile = [];
   try {
     const answer = await read("/api/v1/flows", {limit: FLOWS});
+    if (mine !== asked) return;
     const {flows, ...held} = answer;
     const known = new Set(flows.map((flow) => flow.id));
     live.flows = [...meanwhile.filter((flow) => !known.has(flow.id)).reverse(), ...flows]
@@ -129,6 +134,7 @@ async function refreshFlows() {
     live.access = answer.access ?? live.access;
     live.flowsProblem = undefined;
   } catch (problem) {
+    if (mine !== asked) return;
     if (problem instanceof Problem) live.flowsProblem = problem;
   }
   meanwhile = undefined;

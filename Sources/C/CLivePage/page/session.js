@@ -38,6 +38,7 @@ function headers(accept) {
 }
 
 async function ask(path, options) {
+  const sent = token();
   let response;
   try {
     response = await fetch(path, {
@@ -49,7 +50,10 @@ async function ask(path, options) {
   }
   if (response.ok) return response;
   const problem = await problemOf(response);
-  if (problem.status === 401 || problem.kind === "not-an-operator") refused(problem);
+  // An answer to what was asked before the token was entered says nothing about the token.
+  if (sent === token() && (problem.status === 401 || problem.kind === "not-an-operator")) {
+    refused(problem);
+  }
   throw problem;
 }
 

@@ -102,8 +102,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
     ],
     "Gateway/Gateway": [
-        "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
-        "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
+        "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding",
+        "CachePolicy", "Trust", "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
         "PinfoldEngine", "PinReporting", "Logging",
     ],
@@ -245,9 +245,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
-        "PinfoldConfiguration", "Activity", "Locking", "Supervision", "EventLoop", "PinfoldTLS",
-        "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "PinReporting",
-        "Gateway", "Logging",
+        "PinfoldConfiguration", "Documents", "Activity", "Locking", "Supervision", "EventLoop",
+        "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
+        "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",

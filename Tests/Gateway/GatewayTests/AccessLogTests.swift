@@ -232,6 +232,14 @@ struct AccessLogPipeTests {
 
         deinit { _ = CLinux.close(reader) }
 
+        /// Whether nothing more fits.
+        var isFull: Bool {
+            let writer = open_with_mode(folder.file("pipe"), O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0)
+            defer { _ = CLinux.close(writer) }
+            var state = pollfd(fd: writer, events: Int16(POLLOUT), revents: 0)
+            return poll(&state, 1, 0) == 0
+        }
+
         /// Everything in the pipe at the moment.
         func read() -> [UInt8] {
             var all: [UInt8] = []
@@ -253,14 +261,19 @@ struct AccessLogPipeTests {
             labels: LoggedRequest.labels, limits: limits)
     }
 
-    /// Logs until a line is dropped; returns how many were logged.
-    private func fill(_ log: AccessLog) -> UInt64 {
+    /// Logs until the pipe is full, and then until a line is dropped; returns how many were logged.
+    private func fill(_ log: AccessLog, _ pipe: Pipe) -> UInt64 {
         var logged: UInt64 = 0
-        // The pipe, the thread's buffer and the queue together hold far fewer.
-        while log.lines.dropped == 0 && logged < 1_000_000 {
-            logged += 1
-            log.producers[0].log(LoggedRequest.record(logged))
+        func write(until isDone: () -> Bool) {
+            while !isDone() && logged < 1_000_000 {
+                logged += 1
+                log.producers[0].log(LoggedRequest.record(logged))
+            }
         }
+        write { pipe.isFull }
+        // The thread's buffer and the queue together hold far fewer.
+        let dropped = log.lines.dropped
+        write { log.lines.dropped > dropped }
         #expect(log.lines.dropped > 0)
         return logged
     }
@@ -278,7 +291,7 @@ struct AccessLogPipeTests {
     @Test func `lines beyond the queue are dropped and counted, those within arrive`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
-        let logged = fill(log)
+        let logged = fill(log, pipe)
         // From here on the pipe is read: everything that was queued arrives intact.
         var received: [UInt8] = []
         eventually("all that was not dropped arrives") {
@@ -300,7 +313,7 @@ struct AccessLogPipeTests {
     @Test func `closing is bounded while there is no reader, and counts what is lost`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
-        let logged = fill(log)
+        let logged = fill(log, pipe)
         let start = ContinuousClock.now
         #expect(!log.close(withinMilliseconds: 50))
         let took = ContinuousClock.now - start
@@ -318,7 +331,7 @@ struct AccessLogPipeTests {
     @Test func `a reopen succeeds while there is no reader, and starts with a whole line`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
-        var logged = fill(log)
+        var logged = fill(log, pipe)
         let path = pipe.folder.file("plain.log")
         log.reconfigure(path: path, format: .json, labels: LoggedRequest.labels)
         eventually("the queue is written to the new file") {

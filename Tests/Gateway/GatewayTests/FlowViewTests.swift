@@ -137,12 +137,12 @@ struct FlowViewTests {
     }
 
     static let matching = [
-        "", "host=*.test", "host=b.a.test:80", "method=GET", "status=502", "status=5xx",
+        "", "host=**.test", "host=b.a.test:80", "method=GET", "status=502", "status=5xx",
         "failed=true", "client=10.1.2.3", "client=10.0.0.0/8", "user=alice", "rule=ruled",
         "cache=none", "kind=request", "entry=api", "host=b.a.test&status=502&user=alice",
     ]
     static let other = [
-        "host=a.test", "host=*.test:81", "method=POST", "status=503", "status=4xx",
+        "host=a.test", "host=*.test", "host=**.test:81", "method=POST", "status=503", "status=4xx",
         "client=10.1.2.4", "user=bob", "rule=other", "cache=hit", "kind=tunnel", "entry=other",
         "pin=passed", "host=b.a.test&status=503", "after=0", "cursor=0",
     ]

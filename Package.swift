@@ -103,7 +103,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/Gateway": [
         "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding",
-        "CachePolicy", "Trust", "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
+        "CachePolicy", "Trust",
+        "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
         "PinfoldEngine", "PinReporting", "Logging",
     ],

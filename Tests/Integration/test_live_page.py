@@ -96,7 +96,7 @@ def test_five_seconds_say_whether_all_is_well_and_three_clicks_why_not(
     page = browse(running)
     page.wait_text("serving", "#service")
     page.wait_text("/refused", "main")
-    for name in ("requests/s", "cache hits", "p99", "refused", "in flight", "activity"):
+    for name in ("requests/s", "cache hits", "p99", "failed", "in flight", "activity"):
         assert name in page.text("#figures")
     keep_asking(page, lambda: running.get(there.url("/served")), "/served")
     page.wait_text("hit", "main table.flows")

@@ -32,24 +32,23 @@ export function showFigures(root) {
   const {overview, samples} = live;
   root.hidden = !overview;
   if (!overview) return;
-  const interval = overview.interval || 5;
+  const seconds = (sample) => (sample.milliseconds ?? 1000 * (overview.interval || 5)) / 1000;
   const last = samples.at(-1) ?? {};
   const series = (member) => samples.map((one) => one[member]);
-  const perSecond = (member) => samples.map((one) => one[member] / interval);
+  const perSecond = (member) => samples.map((one) => one[member] / seconds(one));
   const shares = (part, of) => samples.map((one) => one[of] > 0 ? 100 * one[part] / one[of] : undefined);
   const percent = (number) => `${number.toFixed(1)} %`;
   const load = overview.load ?? {};
   replace(root, h("ul",
-    figure("requests/s", rate(last.requests / interval), perSecond("requests"), rate, "#flows"),
+    figure("requests/s", rate(last.requests / seconds(last)), perSecond("requests"), rate, "#flows"),
     figure("cache hits", share(last.hits, last.lookups), shares("hits", "lookups"), percent, "#cache"),
     figure("p99", duration(last.p99_us), series("p99_us"), duration, "#hosts"),
-    figure("refused", share(last.refused, last.requests), shares("refused", "requests"), percent, "#flows?failed=true"),
-    figure("failed", share(last.failed, last.requests), shares("failed", "requests"), percent, "#flows?failed=true"),
+    figure("refused, failed", share(last.failed, last.requests), shares("failed", "requests"), percent, "#flows?failed=true"),
     figure("in flight", count(load.requests ?? last.inFlight), series("inFlight"), count, "#flows"),
     figure("clients", limited(load.connections, load.connectionsLimit)),
     figure("to servers", limited(load.upstreamConnections, load.upstreamConnectionsLimit)),
     figure("tunnels", count(load.tunnels ?? last.tunnels), series("tunnels"), count, "#flows?kind=tunnel"),
-    figure("sent", `${bytes(last.sentBytes / interval)}/s`, perSecond("sentBytes"), bytes),
+    figure("sent", `${bytes(last.sentBytes / seconds(last))}/s`, perSecond("sentBytes"), bytes),
     figure("busy", last.busyPercent === undefined ? "–" : `${last.busyPercent} %`, series("busyPercent"), (number) => `${number} %`, "#workers"),
     overview.activity ? activity(overview.activity) : []));
 }

@@ -8,6 +8,7 @@ import {unverified} from "./pins.js";
 import {transfersUnderWay} from "./transfers.js";
 import {live, on} from "./live.js";
 import {poll} from "./poll.js";
+import {address} from "./router.js";
 import {empty, section, trouble} from "./table.js";
 import {plain} from "./text.js";
 
@@ -16,9 +17,16 @@ export const title = "Overview";
 const HOSTS = 12;
 const FLOWS = 12;
 
-/** A link of the gateway's to a place on this page; anything else is none. */
-function within(link) {
-  return typeof link === "string" && link.startsWith("#") ? link : undefined;
+/** Where there is more about something that needs attention. */
+const PLACES = {
+  certificate: "pins", pinset: "pins", reachability: "reachability", limit: "workers",
+  configuration: "configuration", disk: "cache", host: "hosts",
+};
+
+function placeOf(one) {
+  if (one.pinset) return address("pins", {pinset: one.pinset});
+  if (one.host && one.kind !== "reachability") return address("hosts", {entry: one.host});
+  return PLACES[one.kind] ? address(PLACES[one.kind]) : undefined;
 }
 
 /** What the gateway thinks should be looked at, worst first. */
@@ -31,7 +39,7 @@ function attention(list) {
     const kind = one.level === "critical" ? "bad" : "warn";
     const text = [h("strong", {class: `mark ${kind}`}, kind === "bad" ? "▲ critical" : "◆ warning"), " ",
       one.host ? [h("span", {class: "subject"}, plain(one.host)), ": "] : [], plain(one.text)];
-    const link = within(one.link);
+    const link = placeOf(one);
     return h("li", link ? h("a", {class: "row", href: link, "data-key": `attention ${one.text}`}, text) : text);
   }));
 }

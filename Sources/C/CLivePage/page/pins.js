@@ -55,11 +55,11 @@ export function unverified(answer, most = Infinity) {
         h("a", {class: "row", href: address("flows", {entry: entry.entry, kind: "tunnel"}), "data-key": `unverified ${entry.entry}`}, plain(entry.entry)),
         count(entry.passed),
       ])) : [],
-    hosts.length ? table("Hosts that pass unverified", [{title: "Host"}, {title: "Seen", kind: "number"}, {title: "Clients", kind: "number"}, {title: "Pin it"}],
+    hosts.length ? table("Hosts that pass unverified", [{title: "Host"}, {title: "How"}, {title: "Seen", kind: "number"}, {title: "Clients", kind: "number"}, {title: "Pin it"}],
       hosts.slice(0, most).map((host) => {
         const name = quoted(host.host);
         return [h("a", {class: "row", href: address("flows", {host: host.host.replace(/:\d+$/, "")}), "data-key": `unpinned ${host.host}`}, plain(host.host)),
-          count(host.count), host.clients === undefined ? "–" : count(Array.isArray(host.clients) ? host.clients.length : host.clients),
+          host.how === "tunnel" ? mark("warn", "tunnel") : mark("idle", plain(host.how ?? "–")), count(host.count), count(host.clients),
           name ? command(`pinfold pin ${name}`) : "–"];
       })) : [],
   ];

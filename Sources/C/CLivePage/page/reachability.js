@@ -2,7 +2,8 @@
 
 import {mark} from "./charts.js";
 import {command, h, replace} from "./dom.js";
-import {count} from "./format.js";
+import {count, moment, relative} from "./format.js";
+import {now} from "./live.js";
 import {poll} from "./poll.js";
 import {address} from "./router.js";
 import {empty, section, table, trouble} from "./table.js";
@@ -37,6 +38,16 @@ function entries(list) {
     }));
 }
 
+/** The latest changes, newest first. */
+function changes(list) {
+  const all = list.flatMap((entry) => (entry.changes ?? []).map((change) => ({entry, change})))
+    .sort((one, other) => Date.parse(other.change.time) - Date.parse(one.change.time));
+  if (!all.length) return empty("No server has gone away or come back since the start.");
+  return table("Changes", [{title: "When"}, {title: "Server"}, {title: "Was"}, {title: "Is"}, {title: "Host entry"}],
+    all.map(({entry, change}) => [`${moment(change.time)}, ${relative(change.time, now())}`, plain(change.host),
+      state(change.from), state(change.to), plain(entry.entry)]));
+}
+
 function servers(list) {
   if (!list.length) return empty("No reverse listener has several servers.");
   return table("Servers of reverse listeners", [
@@ -52,6 +63,7 @@ export function show(root) {
   root.append(h("h1", {class: "unseen"}, title), content);
   return poll("/api/v1/reachability", (answer) => replace(content,
     section("Servers", "those that do not answer first; changes are counted by host entry", entries(answer.entries ?? [])),
+    section("History", "newest first", changes(answer.entries ?? [])),
     section("Reverse listeners", undefined, servers(answer.servers ?? []))),
   (problem) => replace(content, trouble(problem, "reachability")));
 }

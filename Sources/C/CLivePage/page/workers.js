@@ -16,8 +16,8 @@ function workers(list) {
   return table("Workers", [
     {title: "Worker"}, {title: "Busy"}, {title: "Share", kind: "number"}, {title: "Longest turn", kind: "number"}, {title: "State"},
   ], list.map((one) => [
-    String(one.index), meter(one.busyPercent, 100, "busy"), `${one.busyPercent} %`, duration(one.longestTurn_us),
-    one.busyPercent > 80 ? mark("warn", "nearly saturated") : one.longestTurn_us > LONG_TURN ? mark("warn", "a long turn: its clients waited") : mark("good", "has room"),
+    String(one.index), meter(one.busyPercent ?? 0, 100, "busy"), one.busyPercent === undefined ? "–" : `${one.busyPercent} %`, duration(one.longestTurn_us),
+    (one.busyPercent ?? 0) > 80 ? mark("warn", "nearly saturated") : one.longestTurn_us > LONG_TURN ? mark("warn", "a long turn: its clients waited") : mark("good", "has room"),
   ]));
 }
 

@@ -55,13 +55,15 @@ struct TraceParentTests {
 
         init(_ fields: [String]) throws {
             let lines = ["GET /x HTTP/1.1", "Host: a"] + fields
-            bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+            let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+            self.bytes = bytes
             var parser = RequestHeadParser()
             _ = try parser.parse(bytes.span, into: &head)
         }
 
         /// The lines that are forwarded, besides Host.
         mutating func forwarded(keepingState: Bool) -> [String] {
+            let bytes = bytes
             head.endTrace(in: bytes.span, keepingState: keepingState)
             var memory = [UInt8](repeating: 0, count: 1 << 16)
             let count = memory.withUnsafeMutableBytes { buffer in

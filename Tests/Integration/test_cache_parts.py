@@ -381,6 +381,29 @@ def test_what_must_not_be_stored_is_not(start, there):
     assert running.metric("pinfold_cache_stores_total") == 0
 
 
+@pytest.mark.parametrize("numbers", [
+    "0-18446744073709551613/18446744073709551614", "0-0/18446744073709551614",
+    "0-9/9223372036854775808", "9223372036854775806-9223372036854775807/9223372036854775808",
+    "0-9/9223372036854775807"])
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_part_of_what_no_server_can_have_ends_nothing(start, through, numbers, asks):
+    """A server that lies about its size, also to those who did not ask for a part."""
+    def lies(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            connection.send("HTTP/1.1 206 Partial Content\r\nCache-Control: max-age=600\r\n"
+                            f'ETag: "x"\r\nContent-Range: bytes {numbers}\r\n'
+                            "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n")
+
+    url = through.scripted_origin(lies).url("/film")
+    running = start({"workers": 1})
+    for first in (0 if asks else None, None, 9_223_372_036_854_775_800):
+        try:
+            get(running, url, first, 9 if first == 0 else "")
+        except (Closed, TimeoutError):
+            pass  # What is missing never comes.
+    assert running.metric("pinfold_cache_stores_total") >= 0
+
+
 def test_a_complete_response_is_not_replaced_by_a_part(start, there):
     server, url = there(10_000)
     running = start({})

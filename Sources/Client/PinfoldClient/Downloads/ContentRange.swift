@@ -27,7 +27,7 @@ enum ContentRange: Equatable {
         let ends = sides[0].split(separator: "-", omittingEmptySubsequences: false)
         guard total != nil || sides[1] == "*", ends.count == 2,
             let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last,
-            total.map({ last < $0 }) ?? true
+            last < .max, total.map({ last < $0 }) ?? true
         else { return nil }
         self = .part(first: first, last: last, total: total)
     }

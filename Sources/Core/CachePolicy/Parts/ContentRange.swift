@@ -14,7 +14,8 @@ public struct ContentRange: Sendable, Equatable {
     /// The number of bytes in the range.
     public var count: UInt64 { last - first + 1 }
 
-    /// `nil` for anything else: another unit, an unknown length, an unsatisfied range.
+    /// `nil` for anything else: another unit, an unknown length, an unsatisfied range; and for
+    /// lengths that no content can have, of 2^63 bytes or more.
     public init?(_ value: ByteRange, in bytes: Span<UInt8>) {
         let unit = ByteRange(start: value.start, count: min(6, value.count))
         guard bytes.holds(lowercase: "bytes ", at: unit) else { return nil }
@@ -31,7 +32,7 @@ public struct ContentRange: Sendable, Equatable {
         }
         guard let first = number(endingAt: UInt8(ascii: "-")),
             let last = number(endingAt: UInt8(ascii: "/")), let complete = number(endingAt: nil),
-            first <= last, last < complete
+            first <= last, last < complete, complete <= UInt64(Int64.max)
         else { return nil }
         (self.first, self.last, self.complete) = (first, last, complete)
     }

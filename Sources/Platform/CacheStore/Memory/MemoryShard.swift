@@ -191,8 +191,8 @@ struct MemoryShard {
     mutating func sweep(
         from start: Int, count: Int, _ bans: BansInForce, dropped: inout [CachedResponse]
     ) -> Int? {
-        let end = min(table.slots.count, start + count)
-        guard start < end else { return nil }
+        guard start < table.slots.count, count > 0 else { return nil }
+        let end = start + min(table.slots.count - start, count)
         for slot in start..<end { sweep(Int32(slot), bans, dropped: &dropped) }
         return end
     }
@@ -238,8 +238,8 @@ struct MemoryShard {
     mutating func takeHits(
         from start: Int, count: Int, _ body: (CachedResponse, UInt32) -> Void
     ) -> Int? {
-        let end = min(table.slots.count, start + count)
-        guard start < end else { return nil }
+        guard start < table.slots.count, count > 0 else { return nil }
+        let end = start + min(table.slots.count - start, count)
         for slot in start..<end {
             guard let response = table.slots[slot].response else { continue }
             let hits = table[Int32(slot)].takeHits()
@@ -251,8 +251,8 @@ struct MemoryShard {
     /// Calls `body` with the responses in `count` slots from `start` on. Returns the slot to
     /// continue with; `nil` if there are no more.
     func visitEntries(from start: Int, count: Int, _ body: (MemoryEntry) -> Void) -> Int? {
-        let end = min(table.slots.count, start + count)
-        guard start < end else { return nil }
+        guard start < table.slots.count, count > 0 else { return nil }
+        let end = start + min(table.slots.count - start, count)
         for slot in start..<end {
             if let response = table.slots[slot].response { body(entry(response, Int32(slot))) }
         }
@@ -303,8 +303,8 @@ struct MemoryShard {
     /// Returns the slot to continue with: of the last response if that was refused; `nil` if there
     /// are no more.
     func visit(from start: Int, count: Int, _ body: (CachedResponse) -> Bool) -> Int? {
-        let end = min(table.slots.count, start + count)
-        guard start < end else { return nil }
+        guard start < table.slots.count, count > 0 else { return nil }
+        let end = start + min(table.slots.count - start, count)
         for slot in start..<end {
             if let response = table.slots[slot].response, !body(response) { return slot }
         }

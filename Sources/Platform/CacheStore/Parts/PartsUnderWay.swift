@@ -12,7 +12,7 @@ public final class PartsUnderWay: Sendable {
     init(set: UInt64, range: Range<UInt64>, budget: StoreBudget) {
         self.set = set
         self.range = range
-        body = BodyUnderWay(expectedCount: UInt64(range.count), budget: budget)
+        body = BodyUnderWay(expectedCount: range.upperBound - range.lowerBound, budget: budget)
     }
 
     /// How far behind what has arrived a position may be for it to be waited for.

@@ -14,6 +14,8 @@ struct DownloadValueTests {
             ("bytes 0-10/10", nil), ("bytes=0-1/2", nil), ("bytes 0-1", nil), ("bytes -1/2", nil),
             ("bytes 0-1/2, bytes 2-3/4", nil), ("items 0-1/2", nil), ("bytes 0-+1/2", nil),
             ("bytes 0-1/99999999999999999999", nil), ("", nil),
+            ("bytes 0-9223372036854775807/*", nil),
+            ("bytes 0-9223372036854775806/*", .part(first: 0, last: .max - 1, total: nil)),
         ] as [(String, ContentRange?)])
     func `a Content-Range is one range of bytes in order`(text: String, range: ContentRange?) {
         #expect(ContentRange(text) == range)

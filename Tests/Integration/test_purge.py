@@ -213,6 +213,30 @@ def test_where_authorization_says_who_asks_the_token_has_its_own_field(gateway, 
     assert not any("x-purge-token" in seen for seen in there.requests)
 
 
+@pytest.mark.parametrize("removed", [[], ["Authorization"], ["X-Purge-Token"]])
+def test_the_token_is_the_clients_whatever_rules_put_in_its_place(
+        gateway, there, workspace, removed):
+    for name, secret in ("purge.token", "s3cret"), ("own.token", "servers"):
+        (workspace / name).write_text(secret)
+    running = gateway({
+        "cache": {"purge": {"tokenFile": str(workspace / "purge.token")}},
+        "hosts": [{"match": ["127.0.0.1"], "request": {
+            **({"headers": {"remove": removed}} if removed else {}),
+            "authorization": {"bearer": {"tokenFile": str(workspace / "own.token")},
+                              "clearText": "allow"}}}]})
+    url = there.url("/a")
+    # Who shows none has not guessed wrongly, however often.
+    for _ in range(12):
+        response = purge(running, url)
+        assert response.status == 401 and "purge-token-missing" in response.get("proxy-status")
+    response = purge(running, url, Authorization="Bearer servers")
+    assert response.status == 401 and "purge-token-wrong" in response.get("proxy-status")
+    assert purge(running, url, Authorization="Bearer s3cret").status == 200
+    assert purge(running, url, X_Purge_Token="s3cret").status == 200
+    get(running, url)
+    assert there.requests[-1].all("authorization") == ["Bearer servers"]
+
+
 def test_who_guesses_tokens_is_slowed_down(guarded, there):
     url = there.url("/a")
     statuses = [purge(guarded, url, Authorization=f"Bearer {number}").status

@@ -140,6 +140,16 @@ struct CacheArchiveTests {
         }
     }
 
+    @Test func `nothing is kept of what follows the last record`() throws {
+        var reader = ArchiveReader()
+        var found = 0
+        for piece in [archive + archive] + [[UInt8]](repeating: archive, count: 5) {
+            try reader.read(piece) { (_) throws(ArchiveError) in found += 1 }
+            #expect(reader.isComplete && reader.held.isEmpty)
+        }
+        #expect(found == 4)
+    }
+
     @Test func `something else is refused`() {
         for text in ["GIF89a", "PINFOLD-CACHEx2\nxxxxxx", "X"] {
             #expect(throws: ArchiveError.otherFormat) { try records(Array(text.utf8), by: 3) }

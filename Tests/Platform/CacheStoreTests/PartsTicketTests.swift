@@ -73,6 +73,30 @@ struct PartsTicketTests {
         return found.first.flatMap { StoredSlice($0) }
     }
 
+    @Test func `from elsewhere, slices have a size as they are stored here`() {
+        for bytes in [4096, 64 << 10, 1 << 40] {
+            #expect(PartsBody.isSound(PartsBody(sliceBytes: bytes).bytes))
+        }
+        for bytes in [1, 256, 4095, 1 << 40 + 1, .max] {
+            #expect(!PartsBody.isSound(PartsBody(sliceBytes: bytes).bytes))
+        }
+        #expect(!PartsBody.isSound([]))
+        #expect(!PartsBody.isSound(PartsBody(sliceBytes: 4096).bytes + [0]))
+    }
+
+    @Test func `from elsewhere, the head of a slice is exactly as it is stored here`() {
+        for first: UInt64 in [0, 7, .max] {
+            let head = StoredSlice.head(from: first)
+            #expect(StoredSlice.isHead(head))
+            #expect(!StoredSlice.isHead(Array(head.dropLast())))
+            #expect(!StoredSlice.isHead(head + Array("Content-Length: 1\r\n".utf8)))
+        }
+        for first in ["", "x", "01", "18446744073709551616", "1-2"] {
+            let head = "HTTP/1.1 200 OK\r\nRange: bytes=\(first)-\r\n"
+            #expect(!StoredSlice.isHead(Array(head.utf8)))
+        }
+    }
+
     @Test func `the key of a slice says of which response and set it is`() throws {
         let parts = PartsBody(sliceBytes: 1000)
         let slice = try #require(SliceKey(parts.key(of: key, at: 258_999).bytes))
@@ -219,9 +243,11 @@ struct PartsTicketTests {
     @Test func `what describes the parts is read as it was written, or is a set of its own`() {
         let parts = PartsBody(sliceBytes: 12_345)
         #expect(parts.bytes.withUnsafeBytes { PartsBody($0) } == parts)
-        for bytes in [[], [1], [UInt8](repeating: 0, count: 16), parts.bytes + [0]] {
+        let tiny = PartsBody(sliceBytes: 1).bytes
+        let huge = PartsBody(sliceBytes: .max).bytes
+        for bytes in [[], [1], [UInt8](repeating: 0, count: 16), parts.bytes + [0], tiny, huge] {
             let read = bytes.withUnsafeBytes { PartsBody($0) }
-            #expect(read != parts && read.sliceBytes > 0 && read.set != 0)
+            #expect(read != parts && read.sliceBytes == 1 << 20 && read.set != 0)
         }
         #expect(parts.slice(at: 12_344) == 0..<12_345)
         #expect(parts.slice(at: 12_345) == 12_345..<24_690)

@@ -86,6 +86,29 @@ struct PurgeHandoverTests: HandsOver {
         #expect(found(third, "http://a/new").map(\.staleSince) == [0])
     }
 
+    @Test(arguments: [true, false])
+    func `one in the process before is complete without the rows, and stays in force`(
+        isSoft: Bool
+    ) throws {
+        let old = open()
+        for number in 0..<2 { tagged(old, "http://a/\(number)", "red") }
+        old.flushNow()
+        let next = open(inheriting: try lock(of: handOver(old, keepingLock: true)))
+        defer {
+            old.close()
+            next.close()
+        }
+        let purge = Purge(.tag(Array("red".utf8)), isSoft: isSoft)
+        let receipt = try old.purge(purge, now: 1_763_719_300)
+        let isComplete = eventually { old.purgeProgress(receipt.id)?.isComplete == true }
+        #expect(isComplete)
+        #expect(old.bans.isInForce)
+        for store in [old, next] {
+            let red = found(store, "http://a/0")
+            #expect(isSoft ? red.map(\.staleSince) == [1_763_719_300] : red.isEmpty)
+        }
+    }
+
     @Test func `by a pattern it is refused while nobody follows, by a key it holds`() throws {
         let old = open()
         for name in ["x", "y"] { tagged(old, "http://a/\(name)", "red") }

@@ -64,21 +64,35 @@ extension Exchange {
         }
     }
 
-    /// Whether the request's token is this one; `nil` if it has none. X-Purge-Token alone decides
-    /// if it is there: who sends it says that Authorization is for something else.
+    /// Whether the request's token is this one; `nil` if it has none. It is the client's: what
+    /// rules put in its place, or remove, is for the server.
     private func presents(_ token: BearerToken) -> Bool? {
-        let own = withRequestHead { request.purgeTokens(in: $0) }
+        guard let sent = clientHead else {
+            return withRequestHead { presents(token, in: request, $0) }
+        }
+        var head = RequestHead()
+        var parser = RequestHeadParser(limits: .rewritten, carrier: request.version.carrier)
+        let progress = try? parser.parse(sent.bytes.span, into: &head)
+        guard progress == .complete(headBytes: sent.bytes.count) else { return nil }
+        return presents(token, in: head, sent.bytes.span)
+    }
+
+    /// The same for a head. X-Purge-Token alone decides if it is there: who sends it says that
+    /// Authorization is for something else.
+    private func presents(
+        _ token: BearerToken, in head: borrowing RequestHead, _ bytes: Span<UInt8>
+    ) -> Bool? {
+        let own = head.purgeTokens(in: bytes)
         if let value = own.first {
-            return own.count == 1
-                && withRequestHead { token.isEqual(to: $0.extracting(value.indices)) }
+            guard own.count == 1 else { return false }
+            return token.isEqual(to: bytes.extracting(value.indices))
         }
         // Where it has proved who is asking, it is no token.
-        guard !caller.consumedAuthorization, request.fields.contains(.authorization) else {
-            return nil
-        }
+        guard !caller.consumedAuthorization else { return nil }
+        guard head.fields.contains(.authorization) else { return nil }
         // RFC 9110 §11.6.2: one field.
-        guard let line = request.fields.only(.authorization) else { return false }
-        return withRequestHead { token.isIn($0.extracting(line.value.indices)) }
+        guard let line = head.fields.only(.authorization) else { return false }
+        return token.isIn(bytes.extracting(line.value.indices))
     }
 
     // MARK: What

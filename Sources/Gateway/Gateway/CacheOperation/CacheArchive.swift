@@ -155,7 +155,8 @@ package enum ArchiveError: Error, Equatable, Sendable, CustomStringConvertible {
 
 /// Finds the records of an archive that arrives in pieces.
 package struct ArchiveReader: Sendable {
-    private var held: [UInt8] = []
+    /// The beginning of a record that is not complete yet.
+    private(set) var held: [UInt8] = []
     /// `nil` before the first line has been read.
     private var version: UInt8?
     /// Whether the last record has been read.
@@ -163,14 +164,16 @@ package struct ArchiveReader: Sendable {
 
     package init() {}
 
-    /// Adds a piece, and passes on each record that is complete by then.
+    /// Adds a piece, and passes on each record that is complete by then. What follows the last
+    /// record is dropped.
     package mutating func read(
         _ piece: some Collection<UInt8>,
         _ body: (CacheArchive.Record) throws(ArchiveError) -> Void
     ) throws(ArchiveError) {
+        guard !isComplete else { return }
         held += piece
         var position = 0
-        defer { held.removeFirst(position) }
+        defer { held.removeFirst(isComplete ? held.count : position) }
         if version == nil {
             version = try Self.version(of: held)
             position = version == nil ? 0 : CacheArchive.magic.count

@@ -14,7 +14,7 @@ struct ImportCounts: Sendable, Equatable {
     /// Obtained under another trust configuration than the one in force for their URL, or for a URL
     /// that no listener would answer from the cache.
     var otherTrust = 0
-    /// Their checksum is wrong, or they contradict themselves.
+    /// Their checksum is wrong, or they contradict themselves, or are not as any store has them.
     var damaged = 0
     /// Not accepted by the store: too large, or no room.
     var refused = 0
@@ -28,9 +28,10 @@ struct ImportCounts: Sendable, Equatable {
                 "otherTrust",
                 "Entries that were obtained under another trust configuration, and left out."
             ) { $0.otherTrust },
-            .number("damaged", "Entries whose checksum is wrong, and that were left out.") {
-                $0.damaged
-            },
+            .number(
+                "damaged",
+                "Entries whose checksum is wrong, or that no store has written, and were left out."
+            ) { $0.damaged },
             .number("refused", "Entries that the store did not accept.") { $0.refused },
         ])
 }
@@ -49,6 +50,8 @@ final class CacheImport: @unchecked Sendable {
     private var isInEntry = false
     /// Whether that one is a slice.
     private var isInSlice = false
+    /// What says where its parts are; `nil` if its content is not that.
+    private var parts: [UInt8]?
 
     init(_ cache: CacheAdministration, _ policy: PolicySnapshot) {
         store = cache.store
@@ -80,6 +83,8 @@ final class CacheImport: @unchecked Sendable {
                 hash.add(bytes)
                 let goesOn = bytes.withUnsafeBytes { ticket?.append($0) ?? true }
                 if !goesOn { refuse() }
+                // No more than what the ticket has accepted.
+                if ticket != nil { parts? += bytes }
             case .entryEnd:
                 guard isInEntry, bytes.count == 8 else { throw .malformed }
                 isInEntry = false
@@ -114,12 +119,13 @@ final class CacheImport: @unchecked Sendable {
                 requestTime: entry.requestTime, responseTime: entry.responseTime,
                 initialAge: entry.initialAge),
             hasQuery: key.hasQuery, options: basis.options)
-        guard let metadata,
+        guard let metadata, StoredHead.isSound(entry.head, contentBytes: entry.bytes),
             !metadata.flags.contains(.parts) || entry.bytes == PartsBody.byteCount
         else {
             counts.damaged += 1
             return
         }
+        parts = metadata.flags.contains(.parts) ? [] : nil
         do throws(StoreRefusalReason) {
             ticket = try key.withView { view throws(StoreRefusalReason) in
                 try store.beginStore(
@@ -140,7 +146,7 @@ final class CacheImport: @unchecked Sendable {
     private func end(_ checksum: UInt64) {
         guard let ticket else { return }
         self.ticket = nil
-        guard checksum == hash.value else {
+        guard checksum == hash.value, parts.map({ PartsBody.isSound($0) }) ?? true else {
             ticket.abandon()
             counts.damaged += 1
             return

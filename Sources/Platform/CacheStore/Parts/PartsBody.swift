@@ -27,6 +27,12 @@ public struct PartsBody: Sendable, Equatable {
     /// Bytes of what is stored with a response.
     package static let byteCount: UInt64 = 16
 
+    /// Bytes of a slice that are read back. Each slice is an entry of its own: with too few bytes,
+    /// to store it would cost more than it is worth.
+    private static let readSliceBytes: ClosedRange<UInt64> = 256...1 << 40
+    /// The same from elsewhere. No configuration has less.
+    private static let foreignSliceBytes: ClosedRange<UInt64> = 4096...1 << 40
+
     /// What is stored with a response.
     package var bytes: [UInt8] {
         [set, sliceBytes].flatMap { number in (0..<8).map { UInt8(number >> ($0 * 8) & 0xFF) } }
@@ -37,11 +43,19 @@ public struct PartsBody: Sendable, Equatable {
         func number(_ offset: Int) -> UInt64 {
             UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
         }
-        guard bytes.count == Int(Self.byteCount), number(8) > 0 else {
+        guard bytes.count == Int(Self.byteCount), Self.readSliceBytes.contains(number(8)) else {
             self.init(sliceBytes: 1 << 20)
             return
         }
         self.init(set: number(0), sliceBytes: number(8))
+    }
+
+    /// Whether what was stored elsewhere says where parts are.
+    package static func isSound(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count == Int(byteCount) else { return false }
+        let parts = bytes.withUnsafeBytes { PartsBody($0) }
+        // What could not be read was replaced.
+        return parts.bytes == bytes && foreignSliceBytes.contains(parts.sliceBytes)
     }
 
     /// The positions of the slice that has a position.
@@ -97,18 +111,26 @@ public struct StoredSlice: Sendable {
     /// The head of a slice whose bytes begin at a position.
     static func head(from first: UInt64) -> [UInt8] { prefix + Array("\(first)-\r\n".utf8) }
 
-    /// Whether a stored head is that of a slice.
-    package static func isHead(_ head: [UInt8]) -> Bool { head.starts(with: prefix) }
+    /// Whether a stored head is that of a slice, and nothing more.
+    package static func isHead(_ head: [UInt8]) -> Bool {
+        guard let first = head.withUnsafeBytes({ Self.first(of: $0) }) else { return false }
+        return Self.head(from: first) == head
+    }
 
-    /// `nil` if it is none, which cannot be.
-    public init?(_ response: CachedResponse) {
-        let head = response.head
-        guard head.starts(with: Self.prefix) else { return nil }
+    /// The position that a head says; `nil` if it is no slice's.
+    private static func first(of head: UnsafeRawBufferPointer) -> UInt64? {
+        guard head.starts(with: prefix) else { return nil }
         var first: UInt64 = 0
-        for byte in head[Self.prefix.count...] {
+        for byte in head[prefix.count...] {
             guard byte &- 0x30 < 10 else { break }
             first = first &* 10 &+ UInt64(byte &- 0x30)
         }
+        return first
+    }
+
+    /// `nil` if it is none, which cannot be.
+    public init?(_ response: CachedResponse) {
+        guard let first = Self.first(of: response.head) else { return nil }
         let (end, overflow) = first.addingReportingOverflow(response.bodyCount)
         guard !overflow else { return nil }
         self.response = response

@@ -73,11 +73,12 @@ final class BansInForce: Sendable {
         verdict(key: response.key, head: response.head, .born(response.born))
     }
 
-    func progress(_ id: UInt64) -> PurgeProgress? {
+    /// - Parameter isDiskOurs: whether what is on disk is removed here, and so has to be gone.
+    func progress(_ id: UInt64, isDiskOurs: Bool) -> PurgeProgress? {
         state.withLock { state in
             guard var progress = state.progress[id] else { return nil }
-            progress.isComplete =
-                id <= state.memorySwept && id <= state.diskSwept && !state.hasKeys(through: id)
+            let isGoneFromDisk = id <= state.diskSwept && !state.hasKeys(through: id)
+            progress.isComplete = id <= state.memorySwept && (isGoneFromDisk || !isDiskOurs)
             return progress
         }
     }

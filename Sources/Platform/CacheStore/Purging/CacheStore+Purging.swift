@@ -36,7 +36,12 @@ extension CacheStore {
     }
 
     /// How far a purge has been carried out; `nil` if it was long ago, or never.
-    public func purgeProgress(_ id: UInt64) -> PurgeProgress? { bans.progress(id) }
+    ///
+    /// After the disk was handed over, this is about memory: the rows are for the process to remove
+    /// that has them now, which was told of the purge and would not say here when it has.
+    public func purgeProgress(_ id: UInt64) -> PurgeProgress? {
+        bans.progress(id, isDiskOurs: !hasHandedOverDisk)
+    }
 
     private func check(_ purge: Purge) throws(PurgeError) {
         let count =
@@ -79,7 +84,7 @@ extension CacheStore {
         try makeDurable(written, through: receipt.id, phase)
         // Who was told may have ended meanwhile: whoever comes next will find it, but not at once.
         if phase == .handedOver, !patterns.isEmpty, !disk.isFollowed { throw .handedOver }
-        if let progress = bans.progress(receipt.id) {
+        if let progress = purgeProgress(receipt.id) {
             receipt.memoryEntries = progress.memoryEntries
             receipt.diskEntries = progress.diskEntries
             receipt.isComplete = progress.isComplete

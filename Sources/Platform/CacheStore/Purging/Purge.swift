@@ -136,7 +136,7 @@ public struct PurgeProgress: Sendable, Equatable {
     public var memoryEntries = 0
     /// The same on disk.
     public var diskEntries = 0
-    /// Whether both tiers have been searched to the end.
+    /// Whether both tiers have been searched to the end; memory alone if the disk was handed over.
     public var isComplete = false
 }
 

@@ -517,6 +517,22 @@ def test_a_reload_begins_changes_and_ends_it(gateway, there, collector):
     assert len(first.exchanges) == len(second.exchanges) == 1
 
 
+def test_what_a_reload_leaves_without_a_collector_is_counted(gateway, there):
+    running = gateway({})
+    base = running.config
+    dead = {"tracing": {"otlp": f"http://127.0.0.1:{free_port()}", **ALL}}
+    reload(running, base | dead)
+    running.get(there.url())
+    running.wait_log("the collector does not accept spans")
+    # These wait behind what is to be sent again.
+    for _ in range(20):
+        running.get(there.url())
+    lines = running.wait_access(21)
+    reload(running, base)
+    spans = sum(1 + sum(f"{name}_us" in line for name in PHASES) for line in lines)
+    until(lambda: counted(running, "failed") == spans, f"{spans} spans are counted")
+
+
 def test_check_prints_the_section_and_warns_of_clear_text(workspace):
     file = workspace / "traced.yaml"
     file.write_text("tracing: { traceparent: begin, otlp: 'http://otel.example:4318', sample: 2.50% }\n")

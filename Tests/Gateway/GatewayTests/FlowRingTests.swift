@@ -135,9 +135,10 @@ struct HeldFailuresTests {
         let flood = (0..<1000).count { _ in failures.takes(network(1), at: 5000) }
         #expect(flood == HeldFailures.perNetwork)
         // Some networks share the flooding one's part.
-        let others = (2...200).count { failures.takes(network($0), at: 5999) }
+        let others = (UInt32(2)...200).count { failures.takes(network($0), at: 5999) }
         #expect(others == HeldFailures.perSecond - HeldFailures.perNetwork)
-        #expect(!failures.takes(network(201), at: 5999))
+        let another = failures.takes(network(201), at: 5999)
+        #expect(!another)
     }
 
     @Test func `every second has as many again`() {
@@ -156,7 +157,7 @@ struct HeldFailuresTests {
             isAsked = true
             return network(1)
         }
-        #expect(!failures.takes(asked(), at: 1))
-        #expect(!isAsked)
+        let another = failures.takes(asked(), at: 1)
+        #expect(!another && !isAsked)
     }
 }

@@ -82,6 +82,32 @@ def test_what_failed_is_held_although_nobody_looked(gateway, origin):
     assert "detail" not in shown["explanation"]
 
 
+def test_a_flood_of_refusals_is_not_held_unless_somebody_looks(gateway):
+    count, at_once = 2000, 100
+    running = gateway({"workers": 1, "access": {
+        "clients": ["127.0.0.0/8"],
+        "rules": [{"name": "no", "hosts": ["refused.test"], "action": "deny"}]}})
+    ask = request("http://refused.test/") * at_once
+
+    def flood(times: int) -> None:
+        with running.wire() as wire:
+            for _ in range(times):
+                wire.send(ask)
+                assert {wire.read().status for _ in range(at_once)} == {403}
+
+    flood(count // at_once)
+    before = flows(running, "failed=true")["newest"]
+    # At most 25 in each second that it took.
+    assert 1 <= before < count // 2
+
+    def each_is_held() -> bool:
+        newest = flows(running)["newest"]
+        flood(1)
+        # The last one may end a little later than its response arrives.
+        return flows(running)["newest"] - newest >= at_once - 1
+    until(each_is_held, "the worker knows that somebody looks")
+
+
 def test_what_is_served_is_held_once_somebody_looks(gateway, origin):
     there = origin(lambda _: reply(b"abc", "200 OK", "Cache-Control: max-age=60"))
     running = gateway()

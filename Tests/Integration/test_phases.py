@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from support.gateway import Gateway, free_port
 from support.http2fixtures import context, start
-from support.inspection import ask, careless, inspected, through
+from support.inspection import ask, careless, inspected, opened, through
 from support.interception import HOST, inside
 from support.origin import OriginConnection, reply, serving, waiting
 from support.parents import HTTPParent, ways
@@ -476,6 +476,23 @@ def test_an_inspected_tunnel_has_the_servers_proof_as_tls(gateway, origin, pki):
     (line,) = running.wait_access()
     assert line["inspected"] == "verified" and line["tls_us"] >= LATE_US
     assert set(phases(line)) == {"dns", "connect", "tls", "body"}
+
+
+def test_the_wait_for_the_client_of_an_inspected_tunnel_is_not_the_servers(gateway, origin, pki):
+    there = origin(lambda _: reply(b"there"),
+                   tls=pki.intermediate.issue(HOST).server_context())
+    running = gateway({**inspected(HOST, None, [pki.root.pem_file]), "workers": 1})
+    with opened(running, HOST, there.port):
+        pass
+    (line,) = running.wait_access()
+    assert line["method"] == "CONNECT" and "tls_us" not in line
+    wire = opened(running, HOST, there.port)
+    later()
+    with careless("1.2").wrap_socket(wire.socket, server_hostname=HOST) as tls:
+        assert ask(tls, HOST).body == b"there"
+    line = running.wait_access(2)[-1]
+    assert line["inspected"] == "verified" and line["tls_us"] > 0
+    assert line["duration_us"] - line["tls_us"] >= LATE_US
 
 
 # Elsewhere

@@ -140,6 +140,40 @@ def test_each_request_has_a_span_of_its_own(gateway, there):
     assert not any(sampled for *_, sampled in seen)
 
 
+@pytest.mark.parametrize("by_rules", [False, True], ids=["as sent", "by rules"])
+@pytest.mark.parametrize(("propagation", "vary", "count"), [
+    ("pass", "traceparent", 2), ("begin", "traceparent", 1), ("off", "traceparent", 1),
+    ("begin", "tracestate", 2), ("off", "tracestate", 1)])
+def test_what_ends_here_chooses_no_variant(gateway, origin, propagation, vary, count, by_rules):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=60", f"Vary: {vary}"))
+    rules = {"hosts": [{"match": ["127.0.0.1"], "request": {"headers": {"set": {"X-By": "rules"}}}}]}
+    running = gateway(tracing(propagation) | (rules if by_rules else {}))
+    for number in "12":
+        parent = f"00-{number * 32}-{PARENT}-01"
+        response = running.get(there.url(), traceparent=parent, tracestate=f"vendor={number}")
+        assert response.status == 200
+    assert len(there.requests) == count
+    assert all((one.get("x-by") == "rules") == by_rules for one in there.requests)
+    if propagation == "begin":
+        assert parts(there.requests[0].get("traceparent"))[0] == "1" * 32
+        assert there.requests[0].get("tracestate") == "vendor=1"
+
+
+def test_a_revalidation_in_the_background_is_sent_in_the_span_that_caused_it(
+        gateway, origin, collector):
+    there = origin(lambda _: reply(
+        b"x", "200 OK", "Cache-Control: max-age=0, stale-while-revalidate=60", "Vary: traceparent"))
+    taker = collector()
+    running = gateway(tracing("begin", taker, sample="0%"))
+    running.get(there.url(), traceparent=UNSAMPLED)
+    stale = running.get(there.url(), traceparent=SAMPLED, tracestate="vendor=1")
+    assert stale.cache_status["detail"] == "stale-while-revalidate"
+    until(lambda: len(there.requests) == 2, "it is revalidated")
+    [span] = taker.wait()
+    assert parts(told(there)["traceparent"]) == (TRACE, span.span_id.hex(), True)
+    assert told(there)["tracestate"] == "vendor=1"
+
+
 def test_traces_begin_over_http2(gateway, there):
     running = gateway(tracing("begin", **ALL) | {"listeners": [
         {"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
@@ -481,6 +515,22 @@ def test_a_reload_begins_changes_and_ends_it(gateway, there, collector):
     assert told(there) == {}
     assert running.stop() == 0
     assert len(first.exchanges) == len(second.exchanges) == 1
+
+
+def test_what_a_reload_leaves_without_a_collector_is_counted(gateway, there):
+    running = gateway({})
+    base = running.config
+    dead = {"tracing": {"otlp": f"http://127.0.0.1:{free_port()}", **ALL}}
+    reload(running, base | dead)
+    running.get(there.url())
+    running.wait_log("the collector does not accept spans")
+    # These wait behind what is to be sent again.
+    for _ in range(20):
+        running.get(there.url())
+    lines = running.wait_access(21)
+    reload(running, base)
+    spans = sum(1 + sum(f"{name}_us" in line for name in PHASES) for line in lines)
+    until(lambda: counted(running, "failed") == spans, f"{spans} spans are counted")
 
 
 def test_check_prints_the_section_and_warns_of_clear_text(workspace):

@@ -125,3 +125,39 @@ struct FlowRingTests {
         #expect(ring.watch(at: 2000 + 3 * FlowRing.watchMilliseconds))
     }
 }
+
+@Suite("Flows: failures that nobody watches")
+struct HeldFailuresTests {
+    private func network(_ address: UInt32) -> IPNetwork { IPNetwork(client: .v4(address)) }
+
+    @Test func `of one client network half of what is held in a second`() {
+        var failures = HeldFailures()
+        let flood = (0..<1000).count { _ in failures.takes(network(1), at: 5000) }
+        #expect(flood == HeldFailures.perNetwork)
+        // Some networks share the flooding one's part.
+        let others = (UInt32(2)...200).count { failures.takes(network($0), at: 5999) }
+        #expect(others == HeldFailures.perSecond - HeldFailures.perNetwork)
+        let another = failures.takes(network(201), at: 5999)
+        #expect(!another)
+    }
+
+    @Test func `every second has as many again`() {
+        var failures = HeldFailures()
+        for second: Int64 in [0, 1, 2, 100] {
+            let held = (0..<100).count { _ in failures.takes(network(7), at: second * 1000 + 999) }
+            #expect(held == HeldFailures.perNetwork)
+        }
+    }
+
+    @Test func `nobody's network is determined once the second is full`() {
+        var failures = HeldFailures()
+        for number: UInt32 in 0..<10_000 { _ = failures.takes(network(number), at: 0) }
+        var isAsked = false
+        func asked() -> IPNetwork {
+            isAsked = true
+            return network(1)
+        }
+        let another = failures.takes(asked(), at: 1)
+        #expect(!another && !isAsked)
+    }
+}

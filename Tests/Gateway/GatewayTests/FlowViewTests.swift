@@ -60,6 +60,7 @@ struct FlowViewTests {
     static let secret = [
         "Authorization: Basic c2VjcmV0", "AUTHORIZATION:c2VjcmV0",
         "Proxy-Authorization: Bearer c2VjcmV0", "Cookie: a=c2VjcmV0", "X-Purge-Token: c2VjcmV0",
+        "x_purge-token: c2VjcmV0", "Proxy_Authorization: c2VjcmV0",
     ]
 
     @Test(arguments: secret)

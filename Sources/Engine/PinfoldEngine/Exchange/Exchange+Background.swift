@@ -66,6 +66,7 @@ extension Exchange {
         let bytes = copy.readable.octets
         guard let progress = try? parser.parse(bytes, into: &request) else { return false }
         if other.caller.identity != nil { stand(for: other) }
+        joinTrace(of: other)
         return progress == .complete(headBytes: copy.count)
     }
 

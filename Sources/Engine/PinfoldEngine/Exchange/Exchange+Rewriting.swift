@@ -70,13 +70,13 @@ extension Exchange {
                 .requestHeadInvalid, "with the route's rules the head contradicts the content")
         }
         if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
-        if origin.takesPurgeTokens { parsed.endPurgeTokens(in: buffer.readable.octets) }
         let rewritten = rewritten(or: environment)
         if rewritten.clientHead == nil { rewritten.clientHead = ClientHead(request, requestHead) }
         if intake.replayable != nil, rewritten.buffer == nil { rewritten.buffer = intake.buffer }
         request = parsed
         if caller.consumedAuthorization { request.fields.countAsPresent(.authorization) }
         intake.takeHead(in: buffer)
+        if origin.endsFields { endFields(for: origin) }
     }
 
     // MARK: The content

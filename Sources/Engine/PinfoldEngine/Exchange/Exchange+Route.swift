@@ -170,7 +170,7 @@ extension Exchange {
     /// Goes on with a request that the rules let proceed.
     @inline(__always)
     func goOn(to origin: Origin) {
-        if origin.takesPurgeTokens { endPurgeTokens() }
+        if origin.endsFields { endFields(for: origin) }
         if hasPassedTooOften {
             return reply(with: .access(.loopDetected), closing: false)
         }
@@ -182,6 +182,14 @@ extension Exchange {
         }
         if let rules = origin.transformation, !rewrite(by: rules, for: origin) { return }
         lookUp(at: origin)
+    }
+
+    /// Ends the fields that are for the gateway, before the cache is asked: the server does not see
+    /// them, so no response depends on them.
+    @inline(never)
+    func endFields(for origin: Origin) {
+        if origin.takesPurgeTokens { endPurgeTokens() }
+        if environment.tracing.changesRequests { endClientsTrace() }
     }
 
     /// Whether requests are forwarded for others; otherwise they are this program's own.

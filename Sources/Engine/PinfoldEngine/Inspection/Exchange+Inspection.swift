@@ -24,7 +24,6 @@ extension Exchange {
             return endSilently()
         }
         keepOnlyTheHead()
-        let begun = Clock.monotonicMicroseconds()
         var running: InspectedTunnel?
         let tunnel = InspectedTunnel(
             environment: environment, authority: authority, account: account,
@@ -39,7 +38,10 @@ extension Exchange {
                     through: server.parent,
                     proof: running.inspection == .probed ? .probed : .verified,
                     under: running.policy, since: policy.generations)
-                waits.add(.tls, UInt64(max(0, Clock.monotonicMicroseconds() - begun)))
+                // Until then it is the client that is waited for.
+                if let begun = running.helloSent {
+                    waits.add(.tls, UInt64(max(0, Clock.monotonicMicroseconds() - begun)))
+                }
                 report.spoke(running.version)
                 self.tunnel?.inspected(running.inspection)
             }

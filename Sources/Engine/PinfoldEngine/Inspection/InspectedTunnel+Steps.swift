@@ -33,6 +33,7 @@ extension InspectedTunnel {
         }
         // It is kept, because interception of the tunnel would need it, too.
         sendCopy(bytes: seen)
+        helloSent = environment.readClock()
         flight = ServerFlight(answering: hello)
         go(to: .answering, within: policy.timeouts(for: authority).connectMilliseconds)
         return true

@@ -60,6 +60,9 @@ final class InspectedTunnel: AnsweredTunnel {
     /// How many bytes of `input` `clientOpening` has consumed, or belong to the ClientHello.
     var seen = 0
     var hello: ClientHello?
+    /// When it was passed on to the server, in microseconds of the monotonic clock; `nil` before
+    /// that.
+    var helloSent: Int64?
 
     // The server's side.
     var flight: ServerFlight?

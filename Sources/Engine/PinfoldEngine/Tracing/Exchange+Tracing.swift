@@ -18,8 +18,8 @@ package struct ExchangeTrace: Sendable, Equatable {
     }
 }
 
-// Which trace an exchange belongs to. That is found out when the server has to be told, or at the
-// end, when the exchange is shown: nothing in between asks for it.
+// Which trace an exchange belongs to. That is found out before the cache is asked if servers are
+// told it, otherwise at the end, when the exchange is shown: nothing in between asks for it.
 extension Exchange {
     /// The trace that the exchange belongs to, which is determined once; `nil` if there is none, or
     /// none that anybody else knows of.
@@ -47,24 +47,29 @@ extension Exchange {
         return joined
     }
 
-    /// The configuration decides what the server is told: ends the client's fields at this hop, and
-    /// returns what takes their place. A request of the gateway's own has no span. It goes on with
-    /// what the client said whose request has caused it.
-    func makeTraceParent() -> TraceParent? {
+    /// Ends the client's fields at this hop, if the server is told something else: before the cache
+    /// is asked, and once more when the request is sent, for the configuration may have changed. A
+    /// request of the gateway's own has only what the one that caused it has left.
+    func endClientsTrace() {
         let begins = environment.tracing.propagation == .begin
-        guard ingress?.isCounted ?? false else {
-            if !begins { endTrace(keepingState: false) }
-            return nil
-        }
+        let isCounted = ingress?.isCounted ?? false
+        guard isCounted || !begins else { return }
+        // It is read from them.
         let trace = begins ? joinTrace() : nil
-        endTrace(keepingState: trace.map { $0.parent != 0 } ?? false)
-        return trace.map {
-            TraceParent(trace: $0.id, span: $0.span, isSampled: $0.isSampled)
-        }
+        let head = requestHead
+        request.endTrace(
+            in: head.octets, keepingState: trace.map { $0.parent != 0 } ?? false)
     }
 
-    private func endTrace(keepingState: Bool) {
-        let head = requestHead
-        request.endTrace(in: head.octets, keepingState: keepingState)
+    /// What takes the place of the client's fields, which it ends; `nil` for nothing. A request of
+    /// the gateway's own has no span: it is sent in that of the exchange that caused it.
+    func makeTraceParent() -> TraceParent? {
+        endClientsTrace()
+        guard environment.tracing.propagation == .begin else { return nil }
+        let place = ingress?.isCounted ?? false ? joinTrace() : trace
+        return place.map { TraceParent(trace: $0.id, span: $0.span, isSampled: $0.isSampled) }
     }
+
+    /// Belongs where the exchange belongs that has caused it, as far as that is known.
+    func joinTrace(of other: Exchange) { trace = other.trace }
 }

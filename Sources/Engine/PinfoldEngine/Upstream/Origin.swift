@@ -101,6 +101,9 @@ package final class Origin {
     private(set) var rules: HostRules?
     /// Whether X-Purge-Token in its requests is for the gateway.
     private(set) var takesPurgeTokens = false
+    /// Whether any field of its requests ends at the gateway before the cache is asked:
+    /// X-Purge-Token, or those of a trace.
+    private(set) var endsFields = false
     /// Whether its requests may ask for a protocol other than HTTP (``SwitchMode``).
     private(set) var allowsUpgrade = true
     /// Why it must not be contacted, as far as its name, or its address for a literal, determines
@@ -383,6 +386,7 @@ package final class Origin {
         formBytes = (entry?.response ?? ResponseRules()).maximumBytes
         rules = policy.rules(host: key.host, port: key.requestedPort)
         takesPurgeTokens = policy.configuration.cache.purge?.token != nil
+        endsFields = takesPurgeTokens || policy.configuration.tracing.traceparent != .pass
         allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.
         guard case .direct = key.proxyUse else { return }

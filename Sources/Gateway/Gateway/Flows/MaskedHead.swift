@@ -20,6 +20,11 @@ struct MaskedHead: Sendable {
         "authentication-info", "proxy-authentication-info", "x-purge-token",
     ]
 
+    /// Many servers take `_` for `-`, and the gateway ends X-Purge-Token in that form as well.
+    private static func isSecret(_ name: some StringProtocol) -> Bool {
+        secrets.contains(String(name.lowercasedASCII.map { $0 == "_" ? "-" : $0 }))
+    }
+
     /// The request line or the status line; `nil` if the protocol version has none.
     let start: String?
     let fields: [Field]
@@ -50,7 +55,7 @@ struct MaskedHead: Sendable {
 
     private static func field(_ line: String) -> Field {
         let name = line.prefix { $0 != ":" }
-        let isSecret = secrets.contains(name.lowercasedASCII) || !line.contains(":")
+        let isSecret = isSecret(name) || !line.contains(":")
         let value = line.dropFirst(name.count + 1).trimmingSpaces
         guard !isSecret else { return Field(name: String(name), value: mask, isMasked: true) }
         let mayHaveUserinfo = name.lowercasedASCII == "referer"

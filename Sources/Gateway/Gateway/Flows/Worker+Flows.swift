@@ -8,10 +8,15 @@ import PinfoldMetrics
 extension Worker: EnvironmentHost {
     package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
         guard let peer = exchange.intake.peer else { return }
+        if environment.keepsResponseHeads { stopUnlessWatched() }
+        // Before anything is made for it: refusals must stay cheap, however many there are.
+        let isHeld =
+            environment.keepsResponseHeads
+            || counted.failure != nil
+                && heldFailures.takes(IPNetwork(client: peer.address), at: loop.monotonicNow)
+        guard isHeld || needsRecords else { return }
         let trace = exchange.joinTrace()
         let isRecorded = spans != nil && trace?.isSampled ?? false
-        if environment.keepsResponseHeads { stopUnlessWatched() }
-        let isHeld = environment.keepsResponseHeads || counted.failure != nil
         guard isRecorded || isHeld || shared.accessLog != nil else { return }
         var record = FlowRecord(client: peer, counted: counted)
         let notes = fill(&record, from: exchange)

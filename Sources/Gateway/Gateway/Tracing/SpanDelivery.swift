@@ -41,6 +41,8 @@ final class SpanDelivery {
     private var backoff = SpanBackoff()
     /// Whether the workers have recorded more than a batch has room for.
     private var hasMore = false
+    /// Whether workers that do not know yet that there is no collector may still record.
+    private var looksAgain = false
     private var firstRing = 0
     /// Whether the collector has failed since it last accepted anything, and refused something.
     private var isFailing = false
@@ -79,7 +81,10 @@ final class SpanDelivery {
     }
 
     private func nextLook(after now: Int64) -> Int64 {
-        guard settings != nil else { return now + Self.idleMilliseconds }
+        guard settings != nil else {
+            defer { looksAgain = false }
+            return now + (looksAgain ? Self.intervalMilliseconds : Self.idleMilliseconds)
+        }
         if poster != nil { return now + Self.intervalMilliseconds }
         if let retryAt = backoff.retryAt, batch != nil { return retryAt }
         return hasMore ? now : now + Self.intervalMilliseconds
@@ -88,6 +93,7 @@ final class SpanDelivery {
     private func follow(_ next: SpanExporter.Settings?) {
         let isSame =
             settings?.destination == next?.destination && settings?.context === next?.context
+        if settings != nil, next == nil { looksAgain = true }
         settings = next
         encoder = next.map { SpanEncoder(labels: $0.labels) }
         guard !isSame else { return }
@@ -105,10 +111,19 @@ final class SpanDelivery {
         deliver(by: settings)
     }
 
-    /// Without a collector there is nowhere to send what is left.
+    /// Counts what is left as failed: without a collector, or time, there is nowhere to send it.
     private func lose() {
-        for ring in core.rings { _ = ring.drain(upTo: ring.headPosition) { _ in true } }
-        if let batch { core.count { $0.failed += UInt64(batch.spans) } }
+        var spans = batch?.spans ?? 0
+        for ring in core.rings {
+            _ = ring.drain(upTo: ring.headPosition) { entry in
+                spans += SpanEncoder.count(of: entry.record)
+                return true
+            }
+        }
+        if spans > 0 {
+            core.count { $0.failed += UInt64(spans) }
+            looksAgain = true
+        }
         batch = nil
         hasMore = false
     }
@@ -261,10 +276,7 @@ final class SpanDelivery {
             backoff = SpanBackoff()
         }
         poster?.cancel()
-        while let left = batch ?? collect() {
-            core.count { $0.failed += UInt64(left.spans) }
-            batch = nil
-        }
+        lose()
         environment?.closeConnections()
         environment?.close()
         loop.loop.forgetDeferred()

@@ -71,14 +71,23 @@ struct SpanEncoder {
         return 1 + appendPhases(of: entry, trace, from: begin, to: end, &writer)
     }
 
+    /// How many spans an exchange has.
+    static func count(of record: FlowRecord) -> Int {
+        record.trace == nil ? 0 : 1 + phases(of: record).count
+    }
+
     // MARK: The phases
+
+    private static func phases(of record: FlowRecord) -> [Phase] {
+        Phase.allCases.filter { record.counted.phases[$0] != nil }
+    }
 
     private mutating func appendPhases(
         of entry: AccessLogRing.Entry, _ trace: ExchangeTrace, from begin: UInt64, to end: UInt64,
         _ writer: inout ProtobufWriter
     ) -> Int {
         let phases = entry.record.counted.phases
-        let happened = Phase.allCases.filter { phases[$0] != nil }
+        let happened = Self.phases(of: entry.record)
         var start = begin
         for phase in happened {
             let number = numbers.span()

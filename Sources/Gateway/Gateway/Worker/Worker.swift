@@ -25,6 +25,8 @@ final class Worker {
     private var activityTimer: ActivityTimer?
     /// Where sampled exchanges are recorded; `nil` if no spans are sent.
     private(set) var spans: SpanProducer?
+    /// How many failures of this second are held that nobody watches.
+    var heldFailures = HeldFailures()
     var drainTimer: DrainTimer?
     private var probes: [Probe] = []
     private var checks: [ServerCheck] = []

@@ -93,7 +93,7 @@ class LivePage(BrowserSession):
             [...document.querySelectorAll('#figures li')].map((one) =>
                 [one.querySelector('.name').innerText, one.querySelector('.value').innerText.trim()])))""")))
 
-    def asked(self, path: str) -> int:
+    def times_asked(self, path: str) -> int:
         """How often the page has asked the gateway for what begins with this path."""
         return int(str(self.evaluate(f"""performance.getEntriesByType('resource').filter((one) =>
             new URL(one.name).pathname.startsWith({json.dumps(path)})).length""")))
@@ -142,8 +142,8 @@ class LivePage(BrowserSession):
     @property
     def sideways(self) -> int:
         """By how many pixels the page is wider than its window."""
-        return int(str(self.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth")))
+        return max(0, int(str(self.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"))))
 
     def barriers(self) -> list[str]:
         """What axe finds that keeps somebody out: each rule with the elements that break it."""

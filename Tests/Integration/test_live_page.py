@@ -128,7 +128,9 @@ def test_five_seconds_say_whether_all_is_well_and_three_clicks_why_not(
     client.close()
     page.wait_text("hit", "main table.flows")
     page.wait_text("127.0.0.1", "main table[aria-label=Hosts]")
-    # A click on the request, and there is why, and what to do.
+    # Clicks on the share of failures and on the request, and there is why, and what to do.
+    page.click("refused, failed", "#figures a")
+    page.wait_text("/refused", "main table.flows")
     page.click("/refused", "a.row")
     shown = page.wait_text("What to do", "main")
     assert page.place.startswith("flow?id=")

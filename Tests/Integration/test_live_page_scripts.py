@@ -14,12 +14,69 @@ FILES = sorted(one.name for one in PAGE.iterdir())
 
 def run(module: str, expression: str) -> object:
     """The value of an expression with the exports of a module as `m`."""
-    script = (f"import * as m from {json.dumps((PAGE / module).as_uri())};"
-              f"console.log(JSON.stringify({expression}) ?? 'null')")
+    return node(f"import * as m from {json.dumps((PAGE / module).as_uri())};"
+                f"console.log(JSON.stringify({expression}) ?? 'null')")
+
+
+def node(script: str) -> object:
     done = subprocess.run(["node", "--no-warnings", "--input-type=module", "-e", script],
-                          capture_output=True, text=True, timeout=30)
+                          capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+# A browser's surroundings, and a gateway whose answers wait until the test gives them. `streams` are
+# those that were opened, `questions` has what else was asked for. Time stands still until `pass`.
+SURROUNDINGS = """
+import {mock} from "node:test";
+mock.timers.enable({apis: ["setTimeout", "setInterval", "Date"]});
+globalThis.sessionStorage = {getItem: () => null};
+globalThis.document = Object.assign(new EventTarget(), {hidden: false});
+const streams = [];
+const questions = [];
+globalThis.fetch = (path, {signal}) => new Promise((resolve, reject) => {
+    const given = {path, signal, isAborted: false};
+    signal.addEventListener("abort", () => {
+        given.isAborted = true;
+        given.writer?.abort(signal.reason).catch(() => {});
+        reject(signal.reason);
+    });
+    if (path.startsWith("/api/v1/events")) {
+        given.open = () => {
+            const body = new TransformStream({}, {highWaterMark: 1000});
+            given.writer = body.writable.getWriter();
+            given.writer.closed.catch(() => {});
+            resolve(new Response(body.readable));
+        };
+        given.event = (name, data) => given.writer.write(new TextEncoder().encode(
+            `event: ${name}\\ndata: ${JSON.stringify(data)}\\n\\n`)).catch(() => {});
+        given.end = () => given.writer.close();
+        given.fail = () => reject(new TypeError("nobody is there"));
+        streams.push(given);
+    } else {
+        given.answer = (value) => resolve(Response.json(value));
+        questions.push(given);
+    }
+});
+const settle = async () => {
+    for (let round = 0; round < 20; round += 1) await new Promise((done) => setImmediate(done));
+};
+const pass = async (milliseconds) => {
+    for (let left = milliseconds; left > 0; left -= 250) {
+        mock.timers.tick(Math.min(left, 250));
+        await settle();
+    }
+};
+const asked = (path) => questions.filter((one) => one.path.startsWith(path));
+const live = (list) => list.filter((one) => !one.isAborted);
+const finish = (value) => { console.log(JSON.stringify(value)); process.exit(0); };
+"""
+
+
+def scene(module: str, names: str, text: str) -> object:
+    """What a scene in these surroundings finishes with; `names` of a module are at hand."""
+    uri = json.dumps((PAGE / module).as_uri())
+    return node(f"{SURROUNDINGS}const {{{names}}} = await import({uri});{text}")
 
 
 def test_the_program_serves_each_file_of_the_page_as_it_is(shared_gateway):
@@ -101,6 +158,183 @@ def test_an_event_without_end_is_not_collected_for_ever():
             for (let at = 0; at < 100; at += 1) parser.push("data: " + "x".repeat(65536));
         } catch (error) { return error.message; }
     })()""") == "an event is too long"
+
+
+def test_trying_again_at_once_leaves_one_stream():
+    found = scene("stream.js", "keepStream", """
+        const seen = [];
+        const states = [];
+        const kept = keepStream("/api/v1/events", {
+            onEvent: (name) => seen.push(name), onState: (state) => states.push(state.isOpen)});
+        await settle();
+        kept.retry();
+        await settle();
+        streams[0].open();
+        streams[1].open();
+        await settle();
+        streams[0].event("early", {});
+        streams[1].event("late", {});
+        await settle();
+        // Once more while one is open, and long after.
+        kept.retry();
+        await settle();
+        streams[2].open();
+        await pass(30_000);
+        streams[1].event("early", {});
+        streams[2].event("last", {});
+        await settle();
+        const open = live(streams).length;
+        kept.stop();
+        await pass(60_000);
+        finish([seen, states, open, streams.length, live(streams).length]);
+    """)
+    assert found == [["late", "last"], [True, True], 1, 3, 0]
+
+
+def test_a_stream_that_fails_or_falls_silent_is_opened_again():
+    found = scene("stream.js", "keepStream", """
+        const states = [];
+        const kept = keepStream("/api/v1/events", {
+            onEvent: () => {}, onState: (state) => states.push(state.isOpen)});
+        await settle();
+        streams[0].fail();
+        await settle();
+        await pass(1250);
+        streams[1].open();
+        await settle();
+        streams[1].end();
+        await settle();
+        await pass(1250);
+        streams[2].open();
+        await pass(39_000);
+        const quiet = streams.length;
+        await pass(2500);
+        kept.stop();
+        finish([states, quiet, streams.length, live(streams).length]);
+    """)
+    assert found == [[False, True, False, True, False], 3, 4, 0]
+
+
+def test_a_stream_that_ends_in_order_is_opened_again_and_nothing_was_lost():
+    found = scene("stream.js", "keepStream", """
+        const states = [];
+        keepStream("/api/v1/events", {
+            onEvent: () => {}, onState: (state) => states.push(state.isOpen)});
+        await settle();
+        streams[0].open();
+        await pass(5000);
+        streams[0].event("configuration", {generation: 2});
+        streams[0].event("bye", {});
+        streams[0].end();
+        await settle();
+        const atOnce = streams.length;
+        // One that says goodbye as soon as it is open is not asked again at once.
+        streams[1].open();
+        await settle();
+        streams[1].event("bye", {});
+        streams[1].end();
+        await settle();
+        finish([states, atOnce, streams.length]);
+    """)
+    assert found == [[True, True, False], 2, 2]
+
+
+FOLLOWED = """
+    follow();
+    await settle();
+    streams[0].open();
+    await settle();
+    const list = () => asked("/api/v1/flows").at(-1);
+    const flow = (sequence) => ({id: `f${sequence}`, sequence});
+    const ids = () => state.flows.map((one) => one.id).join(" ");
+"""
+
+
+def test_no_flow_is_listed_twice_and_none_is_lost():
+    found = scene("live.js", "follow, live: state", FOLLOWED + """
+        // These ended before the answer was made, and after.
+        streams[0].event("flow", flow(3));
+        streams[0].event("flow", flow(5));
+        await settle();
+        const before = ids();
+        list().answer({flows: [flow(4), flow(3), flow(2)], newest: 4, capacity: 1000});
+        await settle();
+        const answered = ids();
+        // The stream tells of it late: the list has it.
+        streams[0].event("flow", flow(4));
+        streams[0].event("flow", flow(6));
+        await settle();
+        const after = ids();
+        // A new process counts from the beginning.
+        streams[0].end();
+        await pass(2000);
+        streams[1].open();
+        await settle();
+        streams[1].event("flow", {id: "new", sequence: 1});
+        await settle();
+        list().answer({flows: [], newest: 0, capacity: 1000});
+        await settle();
+        finish([before, answered, after, ids()]);
+    """)
+    assert found == ["f5 f3", "f5 f4 f3 f2", "f6 f5 f4 f3 f2", "new"]
+
+
+def test_what_was_left_out_is_read_seldom_however_much_it_is():
+    found = scene("live.js", "follow, live: state", FOLLOWED + """
+        list().answer({flows: [], newest: 0, capacity: 1000});
+        await settle();
+        for (let round = 0; round < 120; round += 1) {
+            streams[0].event("dropped", {count: 900});
+            await pass(250);
+            list().answer({flows: [], newest: 900 * (round + 1), capacity: 1000});
+            await settle();
+        }
+        const often = asked("/api/v1/flows").length;
+        // An answer that does not come is waited for; once it has, the list is read once more.
+        await pass(10_000);
+        list().answer({flows: [], newest: 1, capacity: 1000});
+        await settle();
+        const before = asked("/api/v1/flows").length;
+        streams[0].event("dropped", {count: 1});
+        await pass(10_250);
+        const waiting = asked("/api/v1/flows").length;
+        for (let round = 0; round < 120; round += 1) {
+            streams[0].event("dropped", {count: 1});
+            await pass(250);
+        }
+        const late = asked("/api/v1/flows").length;
+        list().answer({flows: [], newest: 2, capacity: 1000});
+        await pass(11_000);
+        finish([often, waiting - before, late - waiting, asked("/api/v1/flows").length - late,
+            state.dropped, asked("/api/v1/flows").filter((one) => one.isAborted).length]);
+    """)
+    # At the beginning and every ten seconds of thirty; then the one that hangs, and one after it.
+    assert found == [4, 1, 0, 1, 120 * 900 + 121, 0]
+
+
+def test_a_panel_asks_one_question_at_a_time():
+    found = scene("poll.js", "poll", """
+        const shown = [];
+        const troubles = [];
+        const stop = poll("/api/v1/hosts", (value) => shown.push(value), (one) => troubles.push(one.kind));
+        await settle();
+        // It becomes visible while it still waits: the later answer counts, and the other is not awaited.
+        document.dispatchEvent(new Event("visibilitychange"));
+        await settle();
+        const waiting = live(asked("/api/v1/hosts")).length;
+        asked("/api/v1/hosts").forEach((one, index) => one.answer(index));
+        await settle();
+        for (let round = 0; round < 6; round += 1) {
+            await pass(5000);
+            asked("/api/v1/hosts").at(-1).answer("again");
+            await settle();
+        }
+        const often = asked("/api/v1/hosts").length;
+        stop();
+        await pass(30_000);
+        finish([waiting, shown, often, asked("/api/v1/hosts").length, troubles]);
+    """)
+    assert found == [1, [1, *["again"] * 6], 8, 8, []]
 
 
 @pytest.mark.parametrize("text", [

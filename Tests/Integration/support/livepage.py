@@ -14,6 +14,9 @@ from websockets.sync.client import ClientConnection
 from .chromium import BrowserSession, Chromium
 from .wait import until
 
+# How long a test waits for what is to be seen, in seconds: a browser beside many other tests is slow.
+PATIENCE = 60
+
 # Where the keyboard's keys are, for the browser: the name of each and what it writes.
 _KEYS = {"Enter": "\r", "Escape": ""}
 
@@ -67,13 +70,33 @@ class LivePage(BrowserSession):
         return str(self.evaluate(
             f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
-    def wait_text(self, wanted: str, selector: str = "body", timeout: float = 20) -> str:
+    def wait_text(self, wanted: str, selector: str = "body", timeout: float = PATIENCE) -> str:
         def seen() -> str:
             text = self.text(selector)
             return text if wanted in text else ""
 
         return until(
             seen, lambda: f"{wanted!r} in {selector}:\n{self.text()}\n{self.problems}", timeout)
+
+    def wait_panel(self, panel: str) -> str:
+        """What a panel shows, once it is there and has its answers."""
+        def seen() -> str:
+            is_there = self.evaluate("document.body.dataset.panel") == panel
+            text = self.text("main")
+            return text if is_there and "Asking the gateway" not in text else ""
+
+        return until(seen, lambda: f"panel {panel}:\n{self.text()}\n{self.problems}", PATIENCE)
+
+    def figures(self) -> dict[str, str]:
+        """The line of figures: each by its name."""
+        return json.loads(str(self.evaluate("""JSON.stringify(Object.fromEntries(
+            [...document.querySelectorAll('#figures li')].map((one) =>
+                [one.querySelector('.name').innerText, one.querySelector('.value').innerText.trim()])))""")))
+
+    def times_asked(self, path: str) -> int:
+        """How often the page has asked the gateway for what begins with this path."""
+        return int(str(self.evaluate(f"""performance.getEntriesByType('resource').filter((one) =>
+            new URL(one.name).pathname.startsWith({json.dumps(path)})).length""")))
 
     def go(self, place: str) -> None:
         """To a place on the page, such as `flows?host=a`."""
@@ -119,8 +142,8 @@ class LivePage(BrowserSession):
     @property
     def sideways(self) -> int:
         """By how many pixels the page is wider than its window."""
-        return int(str(self.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth")))
+        return max(0, int(str(self.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"))))
 
     def barriers(self) -> list[str]:
         """What axe finds that keeps somebody out: each rule with the elements that break it."""

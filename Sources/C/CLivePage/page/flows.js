@@ -80,7 +80,7 @@ export function show(root, asked) {
       `${count(found.length)} of ${plural(live.flows.length, "flow")}`,
       held.capacity ? ` (the gateway holds ${count(held.capacity)} at most)` : "",
       held.gaveWay ? `; ${count(held.gaveWay)} older ones gave way` : "",
-      dropped ? `; this page was too slow for ${count(dropped)}` : "",
+      dropped ? `; ${count(dropped)} ended too fast to be told one by one` : "",
       frozen ? `; standing still, ${count(waiting)} more since` : "",
       ". ",
       live.access === "masked" ? ["Clients, users, queries and heads are masked. ",

@@ -6,6 +6,8 @@ import {keepStream} from "./stream.js";
 
 const SAMPLES = 60;
 const FLOWS = 1000;
+/** Shortest time between two readings of the whole list because flows were left out. */
+const CATCHING_UP = 10_000;
 
 export const live = {
   /** The answer of /api/v1/overview, kept up by events; undefined before the first. */
@@ -16,9 +18,9 @@ export const live = {
   /** Newest first. */
   flows: [],
   flowsProblem: undefined,
-  /** What the gateway holds: `held`, `capacity`, `gaveWay`, `isWatched`. */
+  /** What the gateway holds: `held`, `capacity`, `gaveWay`, and `newest`, the last of the list. */
   held: {},
-  /** How many flows this page was too slow for. */
+  /** How many flows ended too fast to be told one by one. */
   dropped: 0,
   /** `masked` or `full`. */
   access: undefined,
@@ -74,9 +76,16 @@ export function follow() {
 export function unfollow() {
   stream?.stop();
   stream = undefined;
+  overviewRequest?.abort();
+  overviewRequest = undefined;
+  flowsRequest?.abort();
+  flowsRequest = undefined;
+  clearTimeout(catchingUp);
+  catchingUp = undefined;
   live.overview = undefined;
   live.samples = [];
   live.flows = [];
+  live.held = {};
   live.transfers = undefined;
 }
 
@@ -87,8 +96,13 @@ function connectionIs(state) {
   live.connection = {
     ...state, since: state.isOpen === wasOpen ? live.connection.since : Date.now(),
   };
-  if (state.isOpen) refresh();
-  else if (state.problem?.isAbsent) absent(state.problem);
+  if (state.isOpen) {
+    // Another process may answer, which counts from the beginning.
+    live.held = {...live.held, newest: undefined};
+    refresh();
+  } else if (state.problem?.isAbsent) {
+    absent(state.problem);
+  }
   tell("connection");
 }
 
@@ -98,47 +112,80 @@ function absent(problem) {
   refresh();
 }
 
-/** Everything anew: at the beginning, after a connection was lost, and when events were dropped. */
+/** Everything anew: at the beginning, and after a connection was lost. */
 export async function refresh() {
   await Promise.all([refreshOverview(), refreshFlows()]);
 }
 
+/** The requests under way: a later one takes the place of the one before, whose answer is left alone. */
+let overviewRequest;
+let flowsRequest;
+
 async function refreshOverview() {
+  overviewRequest?.abort();
+  const mine = new AbortController();
+  overviewRequest = mine;
   try {
-    const overview = await read("/api/v1/overview");
+    const overview = await read("/api/v1/overview", {}, mine.signal);
+    if (mine !== overviewRequest) return;
     live.overview = overview;
     live.overviewProblem = undefined;
     live.samples = (overview.samples ?? []).slice(-SAMPLES);
     if (overview.now) live.clockOffset = Date.parse(overview.now) - Date.now();
   } catch (problem) {
+    if (mine !== overviewRequest) return;
     if (problem instanceof Problem) live.overviewProblem = problem;
   }
+  overviewRequest = undefined;
   tell("overview");
 }
 
-/** How often the list was asked for: only the latest answer counts. */
-let asked = 0;
+/** When the list of flows was last asked for. */
+let flowsAsked = -Infinity;
 
 async function refreshFlows() {
-  asked += 1;
-  const mine = asked;
+  flowsRequest?.abort();
+  const mine = new AbortController();
+  flowsRequest = mine;
+  flowsAsked = Date.now();
   meanwhile = [];
   try {
-    const answer = await read("/api/v1/flows", {limit: FLOWS});
-    if (mine !== asked) return;
+    const answer = await read("/api/v1/flows", {limit: FLOWS}, mine.signal);
+    if (mine !== flowsRequest) return;
     const {flows, ...held} = answer;
-    const known = new Set(flows.map((flow) => flow.id));
-    live.flows = [...meanwhile.filter((flow) => !known.has(flow.id)).reverse(), ...flows]
-      .slice(0, FLOWS);
     live.held = held;
+    live.flows = [...meanwhile.filter((flow) => !isListed(flow)).reverse(), ...flows].slice(0, FLOWS);
     live.access = answer.access ?? live.access;
     live.flowsProblem = undefined;
   } catch (problem) {
-    if (mine !== asked) return;
+    if (mine !== flowsRequest) return;
     if (problem instanceof Problem) live.flowsProblem = problem;
   }
+  flowsRequest = undefined;
   meanwhile = undefined;
   tell("flows");
+}
+
+/** Whether the list that was read last has a flow already: the stream may tell of it after that. */
+function isListed(flow) {
+  return flow.sequence <= live.held.newest;
+}
+
+/** The timer of the next reading of the list; undefined if there is to be none. */
+let catchingUp;
+
+/** Reads the list because flows were left out. While that goes on, thousands a second end: reading
+ * them all each time would cost the gateway more than they do. */
+function catchUp() {
+  if (catchingUp !== undefined) return;
+  const last = flowsRequest ? Date.now() : flowsAsked;
+  catchingUp = setTimeout(() => {
+    catchingUp = undefined;
+    // A connection that was lost is followed by a refresh, and a late answer is waited for.
+    if (!live.connection.isOpen) return;
+    if (flowsRequest) catchUp();
+    else refreshFlows();
+  }, Math.max(0, last + CATCHING_UP - Date.now()));
 }
 
 /** The configuration, the limits and what needs attention change without an event of their own. */
@@ -152,6 +199,7 @@ function take(name, value) {
     break;
   case "flow":
     meanwhile?.push(value);
+    if (isListed(value)) break;
     live.flows.unshift(value);
     if (live.flows.length > FLOWS) {
       live.held.gaveWay = (live.held.gaveWay ?? 0) + live.flows.length - FLOWS;
@@ -184,7 +232,8 @@ function take(name, value) {
     break;
   case "dropped":
     live.dropped += value.count ?? 0;
-    refreshFlows();
+    catchUp();
+    tell("flows");
     break;
   default:
     // `bye` is followed by the end of the stream; what is not known yet is left alone.

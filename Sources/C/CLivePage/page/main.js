@@ -86,6 +86,7 @@ function showConnection() {
   if (isOpen || refusal || retryAt === undefined || problem?.isAbsent) {
     if (!connection.hidden && isOpen) announce("Connected again.");
     connection.hidden = true;
+    replace(connection);
     showHead();
     return;
   }

@@ -4,7 +4,7 @@ import {mark} from "./charts.js";
 import {command, h, replace} from "./dom.js";
 import {count, moment, plural, relative} from "./format.js";
 import {expiry} from "./hosts.js";
-import {live, now} from "./live.js";
+import {now} from "./live.js";
 import {poll} from "./poll.js";
 import {address} from "./router.js";
 import {empty, section, table, trouble} from "./table.js";
@@ -19,7 +19,7 @@ function keys(pinset) {
     {title: "Pin"}, {title: "Matches", kind: "number"}, {title: "Last"},
   ], list.map((key) => [
     h("code", plain(key.pin)), count(key.matches),
-    key.lastMatched ? relative(key.lastMatched, now()) : key.matches ? "before the page was opened" : mark("idle", "never"),
+    key.lastMatched ? relative(key.lastMatched, now()) : key.matches ? "a moment ago" : mark("idle", "never"),
   ]));
 }
 
@@ -92,6 +92,6 @@ export function show(root, query) {
           : empty("No pinset is configured. The pins of a server, ready to paste: ", command("pinfold pin example.com"))),
       h("div", {class: "columns"},
         section("Calendar", "everything that expires, soonest first", calendar(answer.calendar ?? [])),
-        section("Passes unverified", live.access === "masked" ? "names of hosts need the token" : "most frequent first", unverified(answer))));
+        section("Passes unverified", "most frequent first", unverified(answer))));
   }, (problem) => replace(content, trouble(problem, "pins")));
 }

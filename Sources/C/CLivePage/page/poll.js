@@ -6,21 +6,29 @@ import {Problem, read} from "./session.js";
 const SECONDS = 5;
 
 /** Reads a resource now, again every few seconds while the gateway answers, and at once after the
- * connection was lost. Returns what stops it. */
+ * connection was lost; what was shown before that stays. Returns what stops it. */
 export function poll(path, onValue, onProblem, seconds = SECONDS) {
-  const abort = new AbortController();
   let timer;
+  /** The question that counts: a later one takes its place. None once stopped. */
+  let current;
+  let isShown = false;
   const ask = async () => {
     clearTimeout(timer);
+    current?.abort();
+    const mine = new AbortController();
+    current = mine;
     try {
-      onValue(await read(path, {}, abort.signal));
+      const value = await read(path, {}, mine.signal);
+      if (mine !== current) return;
+      isShown = true;
+      onValue(value);
     } catch (problem) {
-      if (abort.signal.aborted) return;
+      if (mine !== current) return;
       if (!(problem instanceof Problem)) throw problem;
-      onProblem(problem);
+      if (!(problem.isUnreachable && isShown)) onProblem(problem);
       if (problem.isAbsent) return;
     }
-    if (!document.hidden && !abort.signal.aborted) timer = setTimeout(ask, seconds * 1000);
+    if (!document.hidden) timer = setTimeout(ask, seconds * 1000);
   };
   const visible = () => { if (!document.hidden) ask(); };
   document.addEventListener("visibilitychange", visible);
@@ -30,8 +38,9 @@ export function poll(path, onValue, onProblem, seconds = SECONDS) {
   ];
   ask();
   return () => {
-    abort.abort();
     clearTimeout(timer);
+    current?.abort();
+    current = undefined;
     document.removeEventListener("visibilitychange", visible);
     off.forEach((stop) => stop());
   };

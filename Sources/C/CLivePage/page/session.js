@@ -78,7 +78,16 @@ export async function read(path, query = {}, signal = undefined) {
   const response = await ask(text ? `${path}?${text}` : path, {
     headers: headers("application/json"), signal,
   });
-  return response.json();
+  return contentOf(response);
+}
+
+async function contentOf(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, "unreachable", "the answer ended before it was whole");
+  }
 }
 
 /** The one request of this page that changes something. */
@@ -87,7 +96,7 @@ export async function send(path, content) {
     method: "POST", body: JSON.stringify(content),
     headers: {...headers("application/json"), "Content-Type": "application/json"},
   });
-  return response.json();
+  return contentOf(response);
 }
 
 /** Opens a stream of server-sent events. */

@@ -39,44 +39,59 @@ export function eventParser(emit) {
 }
 
 /**
- * Keeps a stream open until it is stopped.
+ * Keeps one stream open until it is stopped.
  *
  * - `onEvent(name, value)`: an event, its JSON read.
  * - `onState({isOpen, problem, retryAt})`: the stream is open, or has ended and is tried again at
- *   `retryAt` (milliseconds); `problem` is what the gateway answered, if it did.
+ *   `retryAt` (milliseconds); `problem` is what the gateway answered, if it did. A stream that the
+ *   gateway ends with `bye`, as it does after a reload, is opened again at once and not said to have
+ *   ended.
  *
  * Returns `{stop(), retry()}`.
  */
 export function keepStream(path, {onEvent, onState}) {
-  let isStopped = false;
   let pause = FIRST_PAUSE;
   let timer;
-  let abort = new AbortController();
+  /** The attempt that counts: what an earlier one still brings is left alone. None once stopped. */
+  let current;
+
+  const begin = () => {
+    clearTimeout(timer);
+    current?.abort();
+    current = new AbortController();
+    run(current);
+  };
 
   const later = (problem) => {
-    if (isStopped) return;
     // A little apart, so that many pages do not come back to a restarted gateway at once.
     const wait = pause * (0.8 + 0.4 * Math.random());
     pause = Math.min(2 * pause, LONGEST_PAUSE);
     onState({isOpen: false, problem, retryAt: Date.now() + wait});
-    timer = setTimeout(run, wait);
+    timer = setTimeout(begin, wait);
   };
 
-  async function run() {
-    clearTimeout(timer);
-    abort = new AbortController();
-    const {signal} = abort;
+  async function run(mine) {
+    const isCurrent = () => mine === current;
     let watchdog;
     const heard = () => {
       clearTimeout(watchdog);
-      watchdog = setTimeout(() => abort.abort(), SILENCE);
+      watchdog = setTimeout(() => mine.abort(), SILENCE);
     };
+    let problem;
+    let isOrderly = false;
     try {
       heard();
-      const response = await openStream(path, signal);
+      const response = await openStream(path, mine.signal);
+      if (!isCurrent()) return;
+      const opened = Date.now();
       pause = FIRST_PAUSE;
       onState({isOpen: true});
-      const parser = eventParser((name, data) => onEvent(name, JSON.parse(data)));
+      const parser = eventParser((name, data) => {
+        if (!isCurrent()) return;
+        // One that ends as soon as it has begun is no reason to hurry.
+        isOrderly = name === "bye" && Date.now() - opened >= FIRST_PAUSE;
+        onEvent(name, JSON.parse(data));
+      });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const {value, done} = await reader.read();
@@ -84,26 +99,27 @@ export function keepStream(path, {onEvent, onState}) {
         heard();
         parser.push(value);
       }
-      later();
     } catch (error) {
-      later(error.status === undefined ? undefined : error);
+      if (error.status !== undefined) problem = error;
     } finally {
       clearTimeout(watchdog);
-      abort.abort();
+      mine.abort();
     }
+    if (!isCurrent()) return;
+    if (isOrderly) begin();
+    else later(problem);
   }
 
-  run();
+  begin();
   return {
     stop() {
-      isStopped = true;
       clearTimeout(timer);
-      abort.abort();
+      current?.abort();
+      current = undefined;
     },
     retry() {
-      clearTimeout(timer);
       pause = FIRST_PAUSE;
-      run();
+      begin();
     },
   };
 }

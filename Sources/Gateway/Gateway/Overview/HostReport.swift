@@ -77,7 +77,11 @@ struct HostReport: Sendable {
         }
         if notReachable > 0 {
             troubles.append(
-                Trouble(word: "not_reachable", text: "\(notReachable) servers are not reachable"))
+                Trouble(
+                    word: "not_reachable",
+                    text: notReachable == 1
+                        ? "a server is not reachable"
+                        : "\(notReachable) servers are not reachable"))
         }
         return troubles
     }

@@ -8,6 +8,7 @@ from support.origin import reply
 from support.wait import until
 from support.wire import request
 from test_admin_api import described
+from test_pinset_life import HOST, ask, configuration, serve
 
 TOKEN = "a-token-of-16-bytes-or-more"
 SECRET = "c2VjcmV0"
@@ -226,3 +227,36 @@ def test_a_refused_tunnel_has_its_host(gateway):
     (one,) = held(running, 1)
     assert (one["method"], one["host"]) == ("CONNECT", "127.0.0.1:1")
     assert "path" not in one
+
+
+def verdict(running: Gateway, there) -> str:
+    """What pins had to do with a server, once every exchange is held."""
+    def shown() -> str:
+        ask(running, there)
+        found = flows(running, f"host={HOST}")["flows"]
+        return next((one["pin"] for one in found if "pin" in one), "")
+    return until(shown, "a verdict")
+
+
+PIN_WORDS = [
+    ("passed", {}, True), ("refused", {}, False), ("report_only", {"enforce": False}, False),
+    ("report_only", {"expires": "2020-01-01T00:00:00Z", "afterExpiry": "report"}, False),
+    ("refused", {"expires": "2020-01-01T00:00:00Z", "afterExpiry": "refuse"}, True),
+]
+
+
+@pytest.mark.parametrize("word, pinset, is_right", PIN_WORDS)
+def test_what_pins_had_to_do_with_it(gateway, origin, pki, word, pinset, is_right):
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    config = configuration(pki, **pinset)
+    if is_right:
+        config["pinsets"]["wanted"]["pins"][0] = leaf.pin
+    assert verdict(gateway(config), there) == word
+
+
+def test_without_pins_a_valid_chain_is_enough(gateway, origin, pki):
+    there = serve(origin, pki.intermediate.issue(HOST))
+    config = configuration(pki)
+    del config["hosts"][0]["pinsets"], config["pinsets"]
+    assert verdict(gateway(config), there) == "unpinned"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+import socket
 import threading
+from pathlib import Path
 
 import pytest
 from support.gateway import Gateway
@@ -52,13 +55,20 @@ class Events:
                 found.append(json.loads(line[6:]))
         return found
 
+    def ids(self) -> list[str]:
+        return [line[4:] for line in self.text.decode(errors="replace").splitlines()
+                if line.startswith("id: ")]
+
     def wait(self, name: str, count: int = 1) -> list[dict]:
         return until(lambda: found if len(found := self.all(name)) >= count else [],
                      lambda: f"{count} times {name} in {self.text[-2000:]!r}")
 
     def close(self) -> None:
-        self.wire.close()
+        # Closing alone does not wake who reads it.
+        with contextlib.suppress(OSError):
+            self.wire.socket.shutdown(socket.SHUT_RDWR)
         self.thread.join(10)
+        self.wire.close()
 
 
 @pytest.mark.parametrize("name", ["overview", "hosts", "pins", "reachability", "transfers"])
@@ -136,6 +146,9 @@ def test_events_tell_of_exchanges_as_they_end(gateway, origin):
         return any(one["path"] == "/served" for one in reader.all("flow"))
     until(served, "what is served is seen, too")
     assert reader.wait("overview")[0]["load"]["connectionsLimit"] > 0
+    sampled = until(lambda: [one for one in reader.all("overview") if "sample" in one],
+                    "a sample", 30)
+    assert all("busyPercent" in worker for worker in sampled[-1]["workers"])
     assert reader.wait("activity")
     reader.close()
 
@@ -145,12 +158,19 @@ def test_a_reader_goes_on_where_it_was(gateway):
     first = Events(running)
     first.wait("hello")
     running.get("http://127.0.0.1:1/one")
-    known = first.wait("flow")[0]["sequence"]
+    first.wait("flow")
+    known = first.ids()[-1]
     first.close()
     running.get("http://127.0.0.1:1/two")
     second = Events(running, f"Last-Event-ID: {known}")
     assert [one["path"] for one in second.wait("flow")] == ["/two"]
     second.close()
+    # What another process has numbered is no place here.
+    other = Events(running, "Last-Event-ID: other-0")
+    other.wait("hello")
+    running.get("http://127.0.0.1:1/three")
+    assert [one["path"] for one in other.wait("flow")] == ["/three"]
+    other.close()
 
 
 def test_there_is_a_limit_of_readers(gateway):
@@ -167,7 +187,8 @@ def test_there_is_a_limit_of_readers(gateway):
         reader = Events(running)
         readers.append(reader)
         return bool(until(lambda: reader.text, "an answer")) and b" 200 " in reader.text
-    until(taken, "a place is given up with its connection")
+    # The gateway notices at the second event that it sends there.
+    until(taken, "a place is given up with its connection", 30)
     for reader in readers:
         reader.close()
 
@@ -183,10 +204,34 @@ def test_readers_are_told_of_the_end(gateway):
     assert running.wait_exit() == 0
 
 
-def test_a_reload_is_an_event(gateway):
+def test_a_reload_ends_the_stream_with_an_event(gateway):
     running = gateway()
     reader = Events(running)
     reader.wait("hello")
     running.signal(signal.SIGHUP)
     assert reader.wait("configuration")[0]["generation"] == 2
+    until(reader.ended.is_set, "the stream has ended")
+    assert reader.text.endswith(b"0\r\n\r\n"), "as a complete response"
+    again = Events(running)
+    again.wait("hello")
+    again.close()
+
+
+def test_another_token_ends_what_is_read_with_the_former(guarded):  # noqa: F811
+    running = guarded
+    reader = Events(running, "Authorization: " + BEARER["Authorization"])
+    assert reader.wait("hello")[0]["access"] == "full"
+    Path(running.config["admin"]["tokenFile"]).write_text("another-token-of-16-bytes")
+    running.signal(signal.SIGHUP)
+    until(reader.ended.is_set, "the stream has ended")
+    running.get("http://127.0.0.1:1/later")
+    assert b"/later" not in reader.text
+    assert running.admin_get("/api/v1/events", **BEARER).status == 401
+
+
+def test_a_web_page_of_another_site_takes_no_place(gateway):
+    running = gateway()
+    reader = Events(running, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors")
+    until(lambda: b"403" in reader.text, "it is refused")
+    assert b"hello" not in reader.text
     reader.close()

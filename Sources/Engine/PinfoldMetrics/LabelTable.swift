@@ -131,6 +131,13 @@ public struct LabelTable: Sendable, Equatable {
         }
     }
 
+    /// All values that have a slot, in force or not, but not `other`, by slot.
+    var all: [(index: LabelIndex, label: String)] {
+        slots.indices.dropFirst().map { slot in
+            (LabelIndex(slot: UInt32(slot), use: slots[slot].use), slots[slot].label)
+        }
+    }
+
     /// Each slot's current name, and the number of that name.
     public var names: [(use: UInt32, label: String)] { slots.map { ($0.use, $0.label) } }
 }

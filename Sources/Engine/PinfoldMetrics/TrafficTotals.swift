@@ -137,9 +137,10 @@ extension MetricsSnapshot {
             }
             if hasAny { found[index.slot] = traffic }
         }
+        let inForce = Set(hosts.inForceAndOther.map { $0.index })
         visitRoutes { host, block in
             let exchanges = Self.exchanges(in: block)
-            guard exchanges.all > 0 else { return }
+            guard exchanges.all > 0, inForce.contains(host.index) else { return }
             found[host.index.slot, default: HostTraffic(label: host.label)].exchanges &+=
                 exchanges.all
         }
@@ -163,8 +164,11 @@ extension MetricsSnapshot {
     private func visitRoutes(
         _ body: (_ host: (index: LabelIndex, label: String), CounterCells) -> Void
     ) {
-        let hosts = hosts.inForceAndOther
-        for listener in listeners.inForceAndOther {
+        // Names that are not in force (any more) count as well: otherwise the sums would jump when
+        // a configuration removes a name, or brings it back.
+        let other = (index: LabelIndex.other, label: LabelTable.overflowLabel)
+        let hosts = hosts.all + [other]
+        for listener in listeners.all + [other] {
             for host in hosts {
                 let route = RouteIndex(listener: listener.index, host: host.index)
                 for worker in workers {

@@ -129,6 +129,32 @@ struct AdminAPITests {
 
     // MARK: Web pages
 
+    static let readers: [(site: String?, origin: String?, UInt16)] = [
+        (nil, nil, 200), ("same-origin", nil, 200), ("none", nil, 200),
+        ("same-origin", "http://localhost:9090", 200), ("cross-site", nil, 403),
+        ("same-site", nil, 403), (nil, "http://evil.example", 403), (nil, "null", 403),
+    ]
+
+    @Test(arguments: readers)
+    func `no page of another site has anything read that is an operator's`(
+        site: String?, origin: String?, status: UInt16
+    ) throws {
+        for target in ["/api/v1/status", "/api/v1/flows", "/api/v1/events"] {
+            var request = request(.get, target)
+            (request.fetchSite, request.origin) = (site, origin)
+            request.host = "localhost:9090"
+            let response = try ask(request)
+            // Without exchanges there is another answer, but not this one.
+            #expect((response.status == 403) == (status == 403), "\(target)")
+            for name in ["X-Content-Type-Options", "Cross-Origin-Resource-Policy"] {
+                #expect(response.fields.contains { $0.name == name }, "\(name)")
+            }
+        }
+        var open = request(.get, "/api/v1/openapi.json")
+        (open.fetchSite, open.origin) = (site, origin)
+        #expect(try ask(open).status == 200, "everyone may read it")
+    }
+
     static let pages: [(host: String, origin: String?, site: String?, type: String?, UInt16)] = [
         ("localhost:9090", nil, nil, "application/json", 200),
         ("localhost:9090", nil, nil, "Application/JSON ; charset=utf-8", 200),

@@ -9,27 +9,30 @@ import Testing
 
 @Suite("Overview: readers of events")
 struct EventReadersTests {
-    private static func state(_ ring: FlowRing, generation: UInt64 = 1) -> ObservedState {
+    static func state(_ ring: FlowRing, process: String = "one") -> ObservedState {
         ObservedState(
-            flows: ring.snapshot,
+            process: process, flows: ring.snapshot,
             names: FlowNames(listeners: LabelTable(["proxy"]), hosts: LabelTable(["api"])),
-            pulse: nil, activity: ActivityReport(ActivityTracker()), generation: generation,
-            transfers: nil)
+            pulse: nil, activity: ActivityReport(ActivityTracker()), transfers: nil)
     }
 
     /// What the only reader is sent; `nil` for nothing.
     private func sent(
         _ readers: inout EventReaders, _ state: ObservedState, at moment: Int64 = 0
     ) -> String? {
-        let due = readers.due(state, at: moment)
-        #expect(due.count <= 1)
-        guard case .bytes(let bytes)? = due.first?.1 else { return nil }
-        return String(decoding: bytes, as: UTF8.self)
+        let waiting = readers.waiting
+        #expect(waiting.count <= 1)
+        guard var writing = waiting.first, writing.write(state, at: moment),
+            readers.sent(writing) != nil
+        else { return nil }
+        return writing.text
     }
 
-    private func join(_ readers: inout EventReaders, after last: UInt64? = nil) throws -> UInt64 {
-        let id = readers.add(isFull: false, after: last, at: 0)
-        return try #require(id)
+    private func join(
+        _ readers: inout EventReaders, after last: EventID? = nil, isFull: Bool = false
+    ) throws -> UInt64 {
+        let place = readers.add(isFull: isFull, after: last, at: 0)
+        return try #require(place).id
     }
 
     private func ask(_ readers: inout EventReaders, _ id: UInt64) {
@@ -53,16 +56,34 @@ struct EventReadersTests {
         let greeting = sent(&readers, Self.state(ring))
         #expect(events(greeting) == ["hello", "activity"])
         #expect(greeting?.hasPrefix("retry: 1000\n\n") ?? false)
-        let text1 = sent(&readers, Self.state(ring))
-        #expect(text1 == nil, "it has not asked for more")
+        let early = sent(&readers, Self.state(ring))
+        #expect(early == nil, "it has not asked for more")
         ask(&readers, id)
-        let text2 = sent(&readers, Self.state(ring))
-        #expect(text2 == nil, "there is nothing")
+        let nothing = sent(&readers, Self.state(ring))
+        #expect(nothing == nil)
         ring.hold(HeldFlow(exchange: 0xAB))
         let text = sent(&readers, Self.state(ring))
         #expect(events(text) == ["flow"])
-        #expect(text?.contains("id: 2\ndata: {") ?? false)
+        #expect(text?.contains("id: one-2\ndata: {") ?? false)
         #expect(text?.contains("00000000000000ab") ?? false)
+    }
+
+    @Test func `the oldest come first, and the others in the next pieces`() throws {
+        let ring = FlowRing()
+        var readers = EventReaders()
+        let id = try join(&readers)
+        ask(&readers, id)
+        _ = sent(&readers, Self.state(ring))
+        for _ in 1...250 { ring.hold(HeldFlow()) }
+        var numbers: [String] = []
+        for count in [100, 100, 50, 0] {
+            ask(&readers, id)
+            let text = sent(&readers, Self.state(ring))
+            #expect(events(text).count == count)
+            numbers += (text ?? "").split(separator: "\n").filter { $0.hasPrefix("id: ") }
+                .map { String($0.dropFirst(4)) }
+        }
+        #expect(numbers == (1...250).map { "one-\($0)" })
     }
 
     @Test func `who reads slowly is told how many were left out`() throws {
@@ -72,22 +93,35 @@ struct EventReadersTests {
         ask(&readers, id)
         _ = sent(&readers, Self.state(ring))
         for _ in 1...5000 { ring.hold(HeldFlow()) }
+        var missed = 0
+        var flows = 0
+        for _ in 1...10 {
+            ask(&readers, id)
+            let text = sent(&readers, Self.state(ring))
+            if text?.hasPrefix("event: dropped\ndata: {\"count\":4000}") ?? false { missed += 1 }
+            flows += events(text).count { $0 == "flow" }
+        }
+        #expect(missed == 1)
+        #expect(flows == FlowRing.capacity)
         ask(&readers, id)
-        let text = sent(&readers, Self.state(ring))
-        #expect(events(text).count == EventReaders.flowsPerPiece + 1)
-        #expect(text?.hasPrefix("event: dropped\ndata: {\"count\":4900}") ?? false)
-        #expect(text?.contains("id: 5000\n") ?? false)
+        let rest = sent(&readers, Self.state(ring))
+        #expect(rest == nil)
     }
 
     @Test func `a reader goes on where it was, or begins anew in another process`() throws {
         let ring = FlowRing()
         for number in 1...10 { ring.hold(HeldFlow(exchange: UInt64(number))) }
-        for (last, count) in [(UInt64(7), 3), (10, 0), (11, 0), (99, 0)] {
+        for (last, count) in [("one-7", 3), ("one-10", 0), ("one-99", 0), ("two-7", 0)] {
             var readers = EventReaders()
-            let id = try join(&readers, after: last)
+            let known = EventID(last)
+            #expect(known != nil)
+            let id = try join(&readers, after: known)
             ask(&readers, id)
-            let flows = events(sent(&readers, Self.state(ring))).filter { $0 == "flow" }
-            #expect(flows.count == count, "\(last)")
+            let text = sent(&readers, Self.state(ring))
+            #expect(events(text).count { $0 == "flow" } == count, "\(last)")
+        }
+        for wrong in ["", "7", "one-", "one-x", "one-1-2", "-1x"] {
+            #expect(EventID(wrong) == nil)
         }
     }
 
@@ -98,30 +132,17 @@ struct EventReadersTests {
         ask(&readers, id)
         _ = sent(&readers, state, at: 10)
         ask(&readers, id)
-        let text3 = sent(&readers, state, at: EventReaders.silenceMilliseconds)
-        #expect(text3 == nil)
-        let text4 = sent(&readers, state, at: EventReaders.silenceMilliseconds + 10)
-        #expect(text4 == ":\n\n")
-    }
-
-    @Test func `another configuration is an event`() throws {
-        var readers = EventReaders()
-        let ring = FlowRing()
-        let id = try join(&readers)
-        ask(&readers, id)
-        _ = sent(&readers, Self.state(ring))
-        ask(&readers, id)
-        let text = sent(&readers, Self.state(ring, generation: 2))
-        #expect(events(text) == ["configuration"])
+        let early = sent(&readers, state, at: EventWriting.silenceMilliseconds)
+        #expect(early == nil)
+        let late = sent(&readers, state, at: EventWriting.silenceMilliseconds + 10)
+        #expect(late == ":\n\n")
     }
 
     @Test func `there is a limit of readers, and a place is given up`() throws {
         var readers = EventReaders()
         var ids: [UInt64] = []
-        for _ in 0..<EventReaders.limit {
-            ids.append(try join(&readers))
-        }
-        let none = readers.add(isFull: true, after: nil, at: 0)
+        for _ in 0..<EventReaders.limit { ids.append(try join(&readers)) }
+        let none = readers.add(isFull: false, after: nil, at: 0)
         #expect(none == nil)
         readers.remove(ids[3])
         _ = try join(&readers)
@@ -129,14 +150,36 @@ struct EventReadersTests {
         #expect(!isReader, "it is none any more")
     }
 
+    @Test func `an operator takes the place of who has not proved to be one`() throws {
+        var readers = EventReaders()
+        let first = try join(&readers)
+        for _ in 1..<EventReaders.limit { _ = try join(&readers, isFull: true) }
+        ask(&readers, first)
+        let place = readers.add(isFull: true, after: nil, at: 0)
+        #expect(place?.displaced != nil)
+        #expect(readers.count == EventReaders.limit)
+        let another = readers.add(isFull: true, after: nil, at: 0)
+        #expect(another == nil, "but not of another operator")
+    }
+
+    @Test func `what is written for a reader that has left reaches nobody`() throws {
+        var readers = EventReaders()
+        let id = try join(&readers)
+        ask(&readers, id)
+        var writing = try #require(readers.waiting.first)
+        let isSomething = writing.write(Self.state(FlowRing()), at: 0)
+        #expect(isSomething)
+        readers.remove(id)
+        let reply = readers.sent(writing)
+        #expect(reply == nil)
+        #expect(readers.count == 0)
+    }
+
     @Test func `all are told of the end`() throws {
         var readers = EventReaders()
-        let (one, other) = (
-            try join(&readers),
-            try join(&readers)
-        )
+        let (one, other) = (try join(&readers), try join(&readers))
         ask(&readers, one)
-        let due = readers.end()
+        let due = readers.end(saying: EventWriting.bye)
         #expect(due.count == 1, "the other one is when it asks")
         guard case .bytes(let bytes)? = due.first?.1 else { return #expect(Bool(false)) }
         #expect(events(String(decoding: bytes, as: UTF8.self)) == ["bye"])
@@ -144,6 +187,137 @@ struct EventReadersTests {
             let isReader = readers.wait(id) { _ in }
             #expect(!isReader)
         }
+    }
+}
+
+@Suite("Overview: the observer")
+struct GatewayObserverTests {
+    /// A source whose answers a test decides.
+    private final class FakeGateway: Sendable {
+        let generation = Locked<UInt64>(1)
+        let rounds = Locked<[TransferRound]>([])
+        let busy = Locked<[[Int]]>([])
+
+        func observer(workers: Int = 2) -> GatewayObserver {
+            let flows = FlowAdministration(ring: FlowRing(), labels: RouteLabels()) {}
+            return GatewayObserver(
+                flows,
+                GatewayObserver.Source(
+                    reading: { nil }, hosts: { [] }, pinsets: { [] },
+                    activity: { ActivityReport(ActivityTracker()) },
+                    load: { [busy] percents in
+                        busy.withLock { $0.append(percents) }
+                        return OverviewReport.Load()
+                    },
+                    generation: { [generation] in generation.withLock { $0 } },
+                    ask: { [rounds] round in rounds.withLock { $0.append(round) } },
+                    workers: workers))
+        }
+    }
+
+    /// What a reader has got.
+    private final class Reader: Sendable {
+        let pieces = Locked<[String]>([])
+
+        func ask(_ next: LocalPieces) {
+            next { [pieces] piece in
+                let text =
+                    switch piece {
+                    case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
+                    case .end: "end"
+                    }
+                pieces.withLock { $0.append(text) }
+            }
+        }
+
+        var last: String { pieces.withLock { $0.last ?? "" } }
+    }
+
+    private struct NotTakenError: Error {}
+
+    private func reading(_ observer: GatewayObserver) throws -> LocalPieces {
+        guard case .reads(let pieces) = observer.read(isFull: true, after: nil) else {
+            throw NotTakenError()
+        }
+        return pieces
+    }
+
+    @Test func `who asks while workers answer gets that answer`() {
+        let gateway = FakeGateway()
+        let observer = gateway.observer()
+        let counts = Locked<[Int]>([])
+        for _ in 0..<3 {
+            let isTaken = observer.transfers { report in
+                counts.withLock { $0.append(report.count) }
+            }
+            #expect(isTaken)
+        }
+        let rounds = gateway.rounds.withLock { $0 }
+        #expect(rounds.count == 1)
+        rounds.first?.answer([], count: 2, tunnels: 1)
+        #expect(counts.withLock { $0 }.isEmpty)
+        rounds.first?.answer([], count: 3, tunnels: 0)
+        #expect(counts.withLock { $0 } == [5, 5, 5])
+        let isTaken = observer.transfers { _ in }
+        #expect(isTaken)
+        #expect(gateway.rounds.withLock { $0 }.count == 2, "the next one is another question")
+        observer.close()
+    }
+
+    @Test func `too many who wait are refused, not told that there is nothing`() {
+        let observer = FakeGateway().observer()
+        let taken = (0..<100).map { _ in observer.transfers { _ in } }
+        #expect(taken.count { $0 } == 64)
+        observer.close()
+    }
+
+    @Test func `a worker that hangs is not waited for`() throws {
+        let observer = FakeGateway().observer()
+        try observer.start()
+        let counts = Locked<[Int]>([])
+        _ = observer.transfers { report in counts.withLock { $0.append(report.count) } }
+        eventually("the answer without it") { counts.withLock { $0 } == [0] }
+        observer.close()
+    }
+
+    @Test func `with another configuration readers must ask again`() throws {
+        let gateway = FakeGateway()
+        let observer = gateway.observer()
+        try observer.start()
+        let reader = Reader()
+        var next: LocalPieces? = try reading(observer)
+        if let next { reader.ask(next) }
+        eventually("a greeting") { reader.last.contains("event: hello") }
+        if let next { reader.ask(next) }
+        gateway.generation.withLock { $0 = 2 }
+        eventually("the event") { reader.last.contains("event: configuration") }
+        if let next { reader.ask(next) }
+        eventually("the end") { reader.last == "end" }
+        #expect(!observer.hasNoReaders)
+        next = nil
+        eventually("its place goes with what it reads with") { observer.hasNoReaders }
+        observer.close()
+    }
+
+    @Test func `at the end readers are told, and no others are taken`() throws {
+        let observer = FakeGateway().observer()
+        try observer.start()
+        let reader = Reader()
+        let next = try reading(observer)
+        reader.ask(next)
+        eventually("a greeting") { reader.last.contains("event: hello") }
+        reader.ask(next)
+        observer.endReaders()
+        #expect(reader.last == EventWriting.bye)
+        reader.ask(next)
+        #expect(reader.last == "end")
+        guard case .ending = observer.read(isFull: true, after: nil) else {
+            Issue.record("another one is taken")
+            return
+        }
+        observer.takeReaders()
+        _ = try reading(observer)
+        observer.close()
     }
 }
 

@@ -26,8 +26,22 @@ extension HeldFlow {
             texts: FlowTexts(
                 method: ByteRange(from: 0, to: method),
                 target: ByteRange(from: method + 1, to: method + 1 + target),
-                userAgent: ByteRange(), referer: ByteRange()),
+                authority: Self.authority(in: head), userAgent: ByteRange(), referer: ByteRange()),
             session: session, notes: notes, extra: extra)
+    }
+}
+
+extension HeldFlow {
+    /// Where the value of Host is.
+    private static func authority(in head: String) -> ByteRange {
+        let bytes = Array(head.utf8)
+        let name = Array("Host: ".utf8)
+        guard let at = bytes.indices.first(where: { bytes[$0...].starts(with: name) }) else {
+            return ByteRange()
+        }
+        let start = at + name.count
+        let end = bytes[start...].firstIndex(of: 0x0d) ?? bytes.count
+        return ByteRange(from: start, to: end)
     }
 }
 
@@ -85,13 +99,16 @@ struct FlowRingTests {
             extra: HeldFlow.Extra(responseHead: Array(long.utf8), detail: Array(long.utf8)))
         #expect(flow.isHeadCut)
         #expect(flow.isResponseHeadCut)
-        let texts =
-            flow.head.count + flow.responseHead.count + flow.detail.utf8.count
-            + flow.user.utf8.count + flow.rule.utf8.count + flow.way.utf8.count
-            + flow.reported.utf8.count + flow.steps.utf8.count
-        #expect(texts + MemoryLayout<HeldFlow>.size < 8 << 10)
-        #expect(flow.targetBytes.count < 3072)
-        #expect(flow.user.utf8.count == 256)
+        #expect(flow.head.count == 3072)
+        #expect(flow.responseHead.count == 2048)
+        #expect(flow.detail.utf8.count == 512)
+        for text in [flow.steps, flow.rule, flow.reported, flow.user, flow.way] {
+            #expect(text.utf8.count == 256)
+        }
+        #expect(flow.isTargetCut)
+        #expect(flow.targetBytes.count == 3072 - "GET ".utf8.count)
+        // What is allocated, not only what is used.
+        #expect(flow.textCapacity + MemoryLayout<HeldFlow>.stride < 9 << 10)
     }
 
     @Test func `each text is found again`() {

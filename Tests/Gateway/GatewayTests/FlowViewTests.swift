@@ -102,6 +102,36 @@ struct FlowViewTests {
         #expect(head.fields.first?.value == "http://***@b/x")
     }
 
+    static let urls = [
+        ("Location: http://u:c2VjcmV0@b/x", "http://***@b/x"),
+        ("Content-Location: //u:c2VjcmV0@b", "//***@b"),
+        (
+            "Link: <http://a/>,<http://u:c2VjcmV0@b/>; rel=next",
+            "<http://a/>,<http://***@b/>; rel=next"
+        ),
+        ("Destination: HTTPS://c2VjcmV0@b?q", "HTTPS://***@b?q"),
+        ("X-Any: see http://u:c2@VjcmV0@b and http://c/@d", "see http://***@b and http://c/@d"),
+        ("X-Mail: someone@example.com", "someone@example.com"),
+    ]
+
+    @Test(arguments: urls)
+    func `userinfo of a URL in any field is masked`(line: String, value: String) {
+        let head = MaskedHead(Array("HTTP/1.1 200 OK\r\n\(line)\r\n".utf8), isCut: false)
+        #expect(head.fields.first?.value == value)
+    }
+
+    @Test func `of a target that is cut before its host ends no host is shown`() {
+        let long = String(repeating: "c2VjcmV0", count: 1000)
+        for target in ["http://u:\(long)@a.test/", "\(long)@a.test:443"] {
+            let method = target.hasPrefix("http") ? "GET" : "CONNECT"
+            let flow = HeldFlow("\(method) \(target) HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            #expect(FlowTarget(flow).host.isEmpty)
+            #expect(FlowTarget(flow).path == nil)
+        }
+        let path = HeldFlow("GET http://a.test/\(long) HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        #expect(FlowTarget(path).host == "a.test")
+    }
+
     // MARK: Who sees what
 
     @Test func `who asked is only for those who have proved to be operators`() {

@@ -37,7 +37,7 @@ extension Exchange {
             status: report.status, cache: report.cacheResult, durationMicroseconds: duration,
             requestBytes: passed.fromClient, responseBytes: passed.toClient)
         record.kind = kind
-        record.phases = phases(waits, at: now, of: duration)
+        record.phases = phasesUntilNow
         return ExchangeProgress(counted: record, state: state.name, length: announcedLength)
     }
 

@@ -31,7 +31,8 @@ extension Exchange {
         let pinsets = origin.entryIndex.map { configuration.hosts.entries[$0].pinsets } ?? []
         let compared = pinsets.map { configuration.pinsets[$0].pinset }.filter { $0.mode != .none }
         guard !compared.isEmpty else { return .unpinned }
-        return compared.contains { $0.isEnforced } ? .passed : .reportOnly
+        let now = environment.wallSeconds
+        return compared.contains { !$0.isReportOnly(at: now) } ? .passed : .reportOnly
     }
 }
 

@@ -26,6 +26,11 @@ package struct AdminSource: Sendable {
     package var cache: CacheAdministration?
     /// The exchanges that are held; `nil` if none are.
     package var flows: FlowAdministration?
+    /// The same as ``work`` for reports of the API, which must not hold up the metrics.
+    package var reports: @Sendable (@escaping @Sendable () -> Void) -> Bool = { work in
+        work()
+        return true
+    }
     /// What is observed; `nil` if nothing is.
     var overview: OverviewSource?
 

@@ -102,12 +102,18 @@ extension AdminAnswer {
     ) -> AdminAnswer {
         .later { reply in
             if work({ reply(make()) }) { return }
-            reply(
-                AdminError(
-                    503, "busy", "Busy", "too many other requests are waiting",
-                    fields: [AdminResponse.Field("Retry-After", "1")]
-                ).response)
+            reply(.busy)
         }
+    }
+}
+
+extension AdminResponse {
+    /// Too much is waiting.
+    static var busy: AdminResponse {
+        AdminError(
+            503, "busy", "Busy", "too many other requests are waiting",
+            fields: [AdminResponse.Field("Retry-After", "1")]
+        ).response
     }
 }
 

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The latest exchanges, for whoever looks at them: the API, and the page that is drawn from it.
 ///
-/// It holds a thousand in all, each of which takes 8 KiB at most, and takes memory only as it is
+/// It holds a thousand in all, each of which takes 9 KiB at most, and takes memory only as it is
 /// filled. Those that were refused or failed are held whether somebody looks or not, except in a
 /// flood (``HeldFailures``): they are what is looked for afterwards. All others are held only while
 /// somebody looks, and for five minutes after: making the record of an exchange costs more than the
@@ -54,6 +54,8 @@ package final class FlowRing: Sendable {
 
     private let contents = Locked(Contents())
     private let watchedUntil = Atomic<Int64>(.min)
+    /// The name of this process among those whose exchanges are numbered.
+    let process = String(Clock.wallMilliseconds(), radix: 36)
 
     package init() {}
 

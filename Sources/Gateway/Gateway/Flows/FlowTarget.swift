@@ -20,16 +20,18 @@ struct FlowTarget: Sendable, Equatable {
         if flow.record.version == nil, target.isEmpty {
             self.init(scheme: nil, host: flow.authority)
         } else if flow.methodText == "CONNECT" {
-            self.init(scheme: nil, host: Self.withoutUserinfo(target[...]))
+            // What is left of a host may be userinfo, or another host.
+            self.init(
+                scheme: nil, host: flow.isTargetCut ? "" : Self.withoutUserinfo(target[...]))
         } else if target.hasPrefix("/") || target == "*" {
             let isSecure = !flow.tunnel.isEmpty || flow.record.clientTLS != nil
             let named = [flow.tunnel, flow.authority].first { !$0.isEmpty }
             self.init(
                 scheme: isSecure ? "https" : "http",
-                host: named ?? MaskedHead(flow.head, isCut: false).value(of: "host") ?? "")
+                host: named ?? Self.withoutUserinfo(flow.hostText[...]))
             split(target[...])
         } else {
-            self.init(absolute: target)
+            self.init(absolute: target, isCut: flow.isTargetCut)
         }
     }
 
@@ -38,8 +40,10 @@ struct FlowTarget: Sendable, Equatable {
         self.host = host
     }
 
-    /// - Parameter target: a URL, or what is none: then nothing of it is shown.
-    private init(absolute target: String) {
+    /// - Parameters:
+    ///   - target: a URL, or what is none: then nothing of it is shown.
+    ///   - isCut: whether only its beginning is held.
+    private init(absolute target: String, isCut: Bool) {
         let scheme = target.prefix { $0 != ":" }
         let rest = target.dropFirst(scheme.count)
         guard rest.hasPrefix("://") else {
@@ -47,6 +51,10 @@ struct FlowTarget: Sendable, Equatable {
             return
         }
         let authority = rest.dropFirst(3).prefix { !"/?#".contains($0) }
+        guard !isCut || authority.endIndex < rest.endIndex else {
+            self.init(scheme: nil, host: "")
+            return
+        }
         self.init(scheme: scheme.lowercasedASCII, host: Self.withoutUserinfo(authority))
         let path = rest.dropFirst(3 + authority.count)
         split(path.hasPrefix("/") ? path : "/" + path)

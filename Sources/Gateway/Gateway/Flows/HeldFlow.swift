@@ -3,8 +3,8 @@ import PinfoldEngine
 
 /// An exchange that the ring holds: its record, and its texts within limits, in one allocation.
 struct HeldFlow: Sendable {
-    /// The most bytes of each text. Together with the record they are about 8 KiB, the most that an
-    /// exchange takes.
+    /// The most bytes of each text. Together with the record they are less than 9 KiB, the most that
+    /// an exchange takes.
     private enum Limit {
         static let head = 3072
         static let responseHead = 2048
@@ -25,11 +25,14 @@ struct HeldFlow: Sendable {
     /// Whether the request's head, or the response's, has more bytes than are held.
     let isHeadCut: Bool
     let isResponseHeadCut: Bool
+    /// Whether the target has more bytes than are held.
+    let isTargetCut: Bool
 
     private let bytes: [UInt8]
     private let ends: Ends
     private let method: ByteRange
     private let target: ByteRange
+    private let host: ByteRange
 
     /// Where each text ends; it begins where the one before it ends.
     private struct Ends {
@@ -55,9 +58,18 @@ struct HeldFlow: Sendable {
         isHeadCut = head.count > held.count
         isResponseHeadCut = extra.responseHead.count >= Limit.responseHead
         (method, target) = (texts.method.cut(to: held.count), texts.target.cut(to: held.count))
+        isTargetCut = texts.target.end > held.count
+        // A part of it would be another host.
+        host = texts.authority.end > held.count ? ByteRange() : texts.authority
         var bytes: [UInt8] = []
         bytes.reserveCapacity(
-            held.count + extra.responseHead.count + extra.detail.count + notes.count + 256)
+            held.count + min(extra.responseHead.count, Limit.responseHead)
+                + min(extra.detail.count, Limit.detail)
+                + [
+                    session?.subjectBytes.count ?? 0, session?.tunnelBytes.count ?? 0,
+                    notes.steps.count, notes.rule.count, notes.reported.count, notes.user.count,
+                    notes.way.count, notes.authority.count,
+                ].reduce(0) { $0 + min($1, Limit.note) })
         func add(_ text: [UInt8], _ limit: Int = Limit.note) -> UInt16 {
             bytes.append(contentsOf: text.prefix(limit))
             return UInt16(clamping: bytes.count)
@@ -99,6 +111,10 @@ struct HeldFlow: Sendable {
     var authority: String { string(from: ends.way, to: ends.authority) }
     /// The method as it was sent.
     var methodText: String { String(decoding: head(method), as: UTF8.self) }
+    /// `host[:port]` as the request names it; empty if it does not, or not in what is held.
+    var hostText: String { String(decoding: head(host), as: UTF8.self) }
+    /// The bytes that its texts take.
+    var textCapacity: Int { bytes.capacity }
     /// The request target as it was sent.
     var targetBytes: ArraySlice<UInt8> { head(target) }
 

@@ -39,13 +39,8 @@ struct MaskedHead: Sendable {
         // Of the last one it is not known what it would have been.
         if isCut { lines = lines.dropLast() }
         let first = lines.first.map { Self.isStart($0) } ?? false
-        start = first ? Self.withoutUserinfo(lines[0]) : nil
+        start = first ? Self.withoutUserinfo(start: lines[0]) : nil
         fields = lines.dropFirst(first ? 1 : 0).map(Self.field)
-    }
-
-    /// The value of the last field of a name in lower case; `nil` if there is none or it is secret.
-    func value(of name: String) -> String? {
-        fields.last { $0.name.lowercasedASCII == name && !$0.isMasked }?.value
     }
 
     /// A field's name contains no space.
@@ -57,23 +52,45 @@ struct MaskedHead: Sendable {
         let name = line.prefix { $0 != ":" }
         let isSecret = isSecret(name) || !line.contains(":")
         let value = line.dropFirst(name.count + 1).trimmingSpaces
-        guard !isSecret else { return Field(name: String(name), value: mask, isMasked: true) }
-        let mayHaveUserinfo = name.lowercasedASCII == "referer"
         return Field(
-            name: String(name),
-            value: mayHaveUserinfo ? withoutUserinfo(String(value)) : String(value),
-            isMasked: false)
+            name: String(name), value: isSecret ? mask : withoutUserinfo(value),
+            isMasked: isSecret)
     }
 
-    /// The same with `***` in place of the userinfo of a URL in it.
-    private static func withoutUserinfo(_ text: String) -> String {
-        text.split(separator: " ", omittingEmptySubsequences: false).map { word in
+    /// A start line with `***` in place of the userinfo in its target, which need not be a URL.
+    private static func withoutUserinfo(start line: String) -> String {
+        line.split(separator: " ", omittingEmptySubsequences: false).map { word in
             var shown = ""
             Array(word.utf8).withUnsafeBytes { bytes in
                 Userinfo.redacting(bytes) { shown += String(decoding: $0, as: UTF8.self) }
             }
             return shown
         }.joined(separator: " ")
+    }
+
+    /// A value with `***` in place of the userinfo in each of its URLs: Referer, Location, Link and
+    /// whatever else may have some.
+    private static func withoutUserinfo(_ value: Substring) -> String {
+        let value = Array(value.utf8)
+        let slashes = Array("//".utf8)
+        let ends = Array("/?#\\\"'<>, \t".utf8)
+        var shown: [UInt8] = []
+        var index = 0
+        while index < value.count {
+            guard value[index...].starts(with: slashes) else {
+                shown.append(value[index])
+                index += 1
+                continue
+            }
+            shown += slashes
+            index += slashes.count
+            let authority = value[index...].prefix { !ends.contains($0) }
+            if let at = authority.lastIndex(of: UInt8(ascii: "@")) {
+                shown += Array(mask.utf8)
+                index = at
+            }
+        }
+        return String(decoding: shown, as: UTF8.self)
     }
 }
 

@@ -23,7 +23,7 @@ package final class TransferRound: Sendable {
 
     /// What is under way on all workers.
     struct Report: Sendable {
-        /// The ones with the most bytes, these first.
+        /// Of each worker the ones with the most bytes, in no particular order.
         var transfers: [Transfer] = []
         /// How many are under way in all, and how many of these are tunnels.
         var count = 0
@@ -67,10 +67,7 @@ package final class TransferRound: Sendable {
     private func complete(_ change: (inout State) -> Bool) {
         let due = state.withLock { state -> (Report, @Sendable (Report) -> Void)? in
             guard change(&state), let completion = state.completion.take() else { return nil }
-            var report = state.report
-            report.transfers.sort { $0.bytes > $1.bytes }
-            report.transfers = Array(report.transfers.prefix(Self.limit))
-            return (report, completion)
+            return (state.report, completion)
         }
         if let (report, completion) = due { completion(report) }
     }
@@ -114,9 +111,18 @@ extension Worker {
 
 /// What is under way as somebody is shown it.
 struct TransferPage: Sendable {
-    var report: TransferRound.Report
-    var names: FlowNames
-    var isFull: Bool
+    private let report: TransferRound.Report
+    private let names: FlowNames
+    private let isFull: Bool
+
+    init(_ report: TransferRound.Report, _ names: FlowNames, isFull: Bool) {
+        var report = report
+        report.transfers.sort { $0.bytes > $1.bytes }
+        report.transfers = Array(report.transfers.prefix(TransferRound.limit))
+        self.report = report
+        self.names = names
+        self.isFull = isFull
+    }
 
     private struct Shown: Sendable {
         var transfer: Transfer

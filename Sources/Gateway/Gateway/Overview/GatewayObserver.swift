@@ -8,7 +8,8 @@ import Threads
 /// Looks at the gateway from a thread of its own: every five seconds for the history of the last
 /// minutes, and while somebody reads events, four times a second for these.
 ///
-/// Workers do nothing for it but hold exchanges, and answer what is under way.
+/// Workers do nothing for it but hold exchanges, and answer what is under way. Nothing is written
+/// while what it knows is locked, because workers lock it, too.
 final class GatewayObserver: Sendable {
     /// Where what it looks at comes from; called on its thread.
     struct Source: Sendable {
@@ -16,9 +17,11 @@ final class GatewayObserver: Sendable {
         var hosts: @Sendable () -> [HostTraffic]
         var pinsets: @Sendable () -> [PinsetMetrics]
         var activity: @Sendable () -> ActivityReport
-        var load: @Sendable () -> OverviewReport.Load
+        /// Given how busy each worker was.
+        var load: @Sendable ([Int]) -> OverviewReport.Load
+        /// The number of the configuration that all workers use.
         var generation: @Sendable () -> UInt64
-        /// Asks all workers for what is under way; `nil` before the start.
+        /// Asks all workers for what is under way.
         var ask: @Sendable (TransferRound) -> Void
         var workers: Int
     }
@@ -30,14 +33,26 @@ final class GatewayObserver: Sendable {
         var pins = PinHistory()
     }
 
+    typealias Completion = @Sendable (TransferRound.Report) -> Void
+
+    /// The question for what is under way that the workers are answering.
+    private struct Asking {
+        var round: TransferRound
+        var end: Int64
+        var waiting: [Completion]
+    }
+
     private struct State {
         var history = History()
         var readers = EventReaders()
+        /// Readers whose exchanges have not ended.
+        var places = 0
         var transfers: TransferRound.Report?
-        var rounds: [(round: TransferRound, end: Int64)] = []
-        var askedForTransfers: Int64?
+        var asking: Asking?
+        var askedForReaders: Int64?
         /// When the next sample is due, of the monotonic clock, in milliseconds.
         var nextSample: Int64 = 0
+        var generation: UInt64?
         var isEnding = false
         var isClosed = false
     }
@@ -46,12 +61,14 @@ final class GatewayObserver: Sendable {
     static let transfersMilliseconds: Int64 = 2000
     /// How long a worker may take to say what is under way.
     private static let answerMilliseconds: Int64 = 1000
-    /// The most questions for what is under way that wait; another is answered at once, empty.
-    private static let roundsLimit = 32
+    /// The most who wait for that.
+    private static let waitingLimit = 64
 
     private let monitor = Monitor(State())
     private let source: Source
     private let flows: FlowAdministration
+    /// Where reports are written: not where metrics are, which must come in time.
+    private let reports = ThreadPool(name: "reports", threads: 1, niceness: 5, limit: 64)
     private let thread = Locked<Thread?>(nil)
 
     init(_ flows: FlowAdministration, _ source: Source) {
@@ -73,54 +90,98 @@ final class GatewayObserver: Sendable {
     func endReaders() {
         let due = monitor.withLock { state in
             state.isEnding = true
-            return state.readers.end()
+            return state.readers.end(saying: EventWriting.bye)
         }
         for (reply, piece) in due { reply(piece) }
     }
 
+    /// Whether all readers have been told, and have left.
+    var hasNoReaders: Bool { monitor.withLock { $0.places == 0 } }
+
     func takeReaders() { monitor.withLock { $0.isEnding = false } }
 
-    /// Ends the thread.
+    /// Ends the threads.
     func close() {
         endReaders()
         monitor.withLock { $0.isClosed = true }
         monitor.broadcast()
         thread.withLock { $0.take() }?.join()
+        reports.close()
     }
 
     // MARK: What it has seen
 
     var history: History { monitor.withLock { $0.history } }
 
-    /// Asks the workers for what is under way.
-    func transfers(_ completion: @escaping @Sendable (TransferRound.Report) -> Void) {
-        let round = TransferRound(
-            workers: source.workers, time: Clock.wallMilliseconds(), completion: completion)
-        let end = Clock.monotonicMilliseconds() + Self.answerMilliseconds
-        let isTaken = monitor.withLock { state in
-            guard state.rounds.count < Self.roundsLimit, !state.isClosed else { return false }
-            state.rounds.append((round, end))
-            return true
+    /// Has a report written; returns `false`, and does nothing, if too many are waiting.
+    func write(_ work: @escaping @Sendable () -> Void) -> Bool { reports.run(work) }
+
+    /// Asks the workers for what is under way. Who asks while they are answering gets that answer.
+    /// - Parameter completion: called on a worker's thread, or that of the observer.
+    /// - Returns: `false` if too many wait; it is not called then.
+    func transfers(_ completion: @escaping Completion) -> Bool {
+        let round = TransferRound(workers: source.workers, time: Clock.wallMilliseconds()) {
+            [self] in answered($0)
         }
-        guard isTaken else { return round.giveUp() }
-        monitor.signal()
-        source.ask(round)
+        let end = Clock.monotonicMilliseconds() + Self.answerMilliseconds
+        let (isTaken, asks) = monitor.withLock { state -> (Bool, Bool) in
+            guard !state.isClosed else { return (false, false) }
+            guard state.asking != nil else {
+                state.asking = Asking(round: round, end: end, waiting: [completion])
+                return (true, true)
+            }
+            guard (state.asking?.waiting.count ?? 0) < Self.waitingLimit else {
+                return (false, false)
+            }
+            state.asking?.waiting.append(completion)
+            return (true, false)
+        }
+        if asks {
+            // A worker that hangs is waited for, but not forever.
+            monitor.signal()
+            source.ask(round)
+        }
+        return isTaken
+    }
+
+    private func answered(_ report: TransferRound.Report) {
+        let waiting = monitor.withLock { state in
+            state.transfers = report
+            return state.asking.take()?.waiting ?? []
+        }
+        for completion in waiting { completion(report) }
     }
 
     // MARK: Readers
 
-    /// Takes a reader of events; `nil` if there are too many, or the gateway ends.
-    func read(isFull: Bool, after sequence: UInt64?) -> LocalPieces? {
+    /// What comes of a wish to read events.
+    enum Reading {
+        case reads(LocalPieces)
+        case tooMany
+        case ending
+    }
+
+    /// Takes a reader of events.
+    func read(isFull: Bool, after last: EventID?) -> Reading {
         flows.watch()
         let now = Clock.monotonicMilliseconds()
-        let id = monitor.withLock { state in
-            state.isEnding ? nil : state.readers.add(isFull: isFull, after: sequence, at: now)
+        let (isEnding, taken) = monitor.withLock { state -> (Bool, EventReaders.Place?) in
+            guard !state.isEnding else { return (true, nil) }
+            let place = state.readers.add(isFull: isFull, after: last, at: now)
+            if place != nil { state.places += 1 }
+            return (false, place)
         }
-        guard let id else { return nil }
-        let place = ReaderPlace { [self] in monitor.withLock { $0.readers.remove(id) } }
-        return { [self] reply in
+        guard let taken else { return isEnding ? .ending : .tooMany }
+        taken.displaced?(.end)
+        let place = ReaderPlace(id: taken.id) { [self] id in
+            monitor.withLock { state in
+                state.readers.remove(id)
+                state.places -= 1
+            }
+        }
+        return .reads { [self] reply in
             let (isReader, isNew) = monitor.withLock { state in
-                (state.readers.wait(place.id(id), reply), state.readers.hasNew)
+                (state.readers.wait(place.id, reply), state.readers.hasNew)
             }
             if !isReader { reply(.end) } else if isNew { monitor.signal() }
         }
@@ -137,7 +198,7 @@ final class GatewayObserver: Sendable {
             let now = Clock.monotonicNanoseconds()
             if state.isClosed { return .done(Step.ends) }
             if state.readers.hasNew { return .done(.looks) }
-            let isBusy = state.readers.count > 0 || !state.rounds.isEmpty
+            let isBusy = state.readers.count > 0 || state.asking != nil
             let sample = state.nextSample * 1_000_000
             let due = isBusy ? min(next, sample) : sample
             return now >= due ? .done(.looks) : .until(due)
@@ -145,7 +206,8 @@ final class GatewayObserver: Sendable {
         guard case .looks = step else { return false }
         let now = Clock.monotonicMilliseconds()
         observe(at: now)
-        giveUpRounds(at: now)
+        giveUpRound(at: now)
+        followConfiguration()
         tellReaders(at: now)
         return true
     }
@@ -169,47 +231,65 @@ final class GatewayObserver: Sendable {
         }
     }
 
-    private func giveUpRounds(at now: Int64) {
+    private func giveUpRound(at now: Int64) {
         let late = monitor.withLock { state in
-            let late = state.rounds.filter { $0.end <= now }.map(\.round)
-            state.rounds.removeAll { $0.end <= now }
-            return late
+            state.asking.flatMap { $0.end <= now ? $0.round : nil }
         }
-        for round in late { round.giveUp() }
+        late?.giveUp()
+    }
+
+    /// With another configuration it is judged anew who may read what: readers ask again.
+    private func followConfiguration() {
+        let generation = source.generation()
+        let due = monitor.withLock { state -> [(EventReaders.Reply, LocalPiece)] in
+            defer { state.generation = generation }
+            guard let former = state.generation, former != generation else { return [] }
+            return state.readers.end(saying: EventWriting.configuration(generation))
+        }
+        for (reply, piece) in due { reply(piece) }
     }
 
     private func tellReaders(at now: Int64) {
-        let (hasReaders, asks, transfers, sample) = monitor.withLock { state in
+        let (waiting, hasReaders, asks) = monitor.withLock { state in
             let hasReaders = state.readers.count > 0
             let asks =
                 hasReaders
-                && state.askedForTransfers.map { now - $0 >= Self.transfersMilliseconds } ?? true
-            if asks { state.askedForTransfers = now }
-            return (hasReaders, asks, state.transfers, state.history.traffic.samples.last)
+                && state.askedForReaders.map { now - $0 >= Self.transfersMilliseconds } ?? true
+            if asks { state.askedForReaders = now }
+            return (state.readers.waiting, hasReaders, asks)
         }
         guard hasReaders else { return }
         flows.watch()
-        if asks {
-            self.transfers { [self] report in monitor.withLock { $0.transfers = report } }
+        if asks { _ = transfers { _ in } }
+        guard !waiting.isEmpty else { return }
+        let (transfers, sample) = monitor.withLock {
+            ($0.transfers, $0.history.traffic.samples.last)
         }
+        let activity = source.activity()
         let observed = ObservedState(
-            flows: flows.ring.snapshot, names: flows.names,
+            process: flows.ring.process, flows: flows.ring.snapshot, names: flows.names,
             pulse: OverviewPulse(
-                sample: sample, load: source.load(), activity: source.activity()),
-            activity: source.activity(), generation: source.generation(), transfers: transfers)
-        let due = monitor.withLock { $0.readers.due(observed, at: now) }
-        for (reply, piece) in due { reply(piece) }
+                sample: sample, load: source.load(sample?.busy ?? []), activity: activity),
+            activity: activity, transfers: transfers)
+        for writing in waiting {
+            var writing = writing
+            guard writing.write(observed, at: now) else { continue }
+            let written = writing
+            let reply = monitor.withLock { $0.readers.sent(written) }
+            reply?(.bytes(Array(written.text.utf8)))
+        }
     }
 }
 
 /// A reader's place, which is given up with the last reference: that of the exchange that reads.
 private final class ReaderPlace: Sendable {
-    private let giveUp: @Sendable () -> Void
+    let id: UInt64
+    private let giveUp: @Sendable (UInt64) -> Void
 
-    init(giveUp: @escaping @Sendable () -> Void) { self.giveUp = giveUp }
+    init(id: UInt64, giveUp: @escaping @Sendable (UInt64) -> Void) {
+        self.id = id
+        self.giveUp = giveUp
+    }
 
-    deinit { giveUp() }
-
-    /// The number, which keeps the place as long as it is used.
-    func id(_ id: UInt64) -> UInt64 { id }
+    deinit { giveUp(id) }
 }

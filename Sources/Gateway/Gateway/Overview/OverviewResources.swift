@@ -38,7 +38,7 @@ extension AdminResource {
                 "reachability", "whether servers can be reached, and since when",
                 ReachabilityReport.shape, source, work
             ) { source, _ in source.reachability() },
-            transfers(source, flows), events(source, flows),
+            transfers(source, flows, work), events(source, flows),
         ]
     }
 
@@ -73,25 +73,32 @@ extension AdminResource {
 
     /// `GET /api/v1/transfers`
     private static func transfers(
-        _ source: OverviewSource?, _ flows: FlowAdministration?
+        _ source: OverviewSource?, _ flows: FlowAdministration?, _ work: @escaping AdminWork
     ) -> AdminResource {
         AdminResource(
             method: .get, path: "/api/v1/transfers", caller: .operator, name: "transfers",
             summary: "what is under way, with its bytes",
             responses: [
                 Response(
-                    status: 200, description: "A report.", schema: TransferPage.shape.schema)
+                    status: 200, description: "A report.", schema: TransferPage.shape.schema),
+                Response(
+                    status: 503, description: "Too many others are waiting.",
+                    schema: AdminError.shape.schema),
             ],
             answer: { request in
                 guard let source, let flows else { return .noFlows }
                 if let refusal = refusal(ofQueryOf: request) { return refusal }
                 let isFull = request.access.isProven(request.authorization)
                 return .later { reply in
-                    source.observer.transfers { report in
-                        let page = TransferPage(
-                            report: report, names: flows.names, isFull: isFull)
-                        reply(.json(page, as: TransferPage.shape))
+                    let isTaken = source.observer.transfers { report in
+                        // Not on the worker that was the last to answer.
+                        let isTaken = work {
+                            let page = TransferPage(report, flows.names, isFull: isFull)
+                            reply(.json(page, as: TransferPage.shape))
+                        }
+                        if !isTaken { reply(.busy) }
                     }
+                    if !isTaken { reply(.busy) }
                 }
             })
     }
@@ -123,14 +130,20 @@ extension AdminResource {
                     body: [])
                 guard request.method != .head else { return .now(head) }
                 let isFull = request.access.isProven(request.authorization)
-                let last = request.lastEventID.flatMap { UInt64($0) }
-                guard let pieces = source.observer.read(isFull: isFull, after: last) else {
+                let last = request.lastEventID.flatMap { EventID($0) }
+                switch source.observer.read(isFull: isFull, after: last) {
+                case .reads(let pieces): return .stream(head, pieces)
+                case .tooMany:
                     return .problem(
                         503, "too-many-readers", "Too many readers",
-                        "\(EventReaders.limit) read events, or the gateway shuts down",
+                        "\(EventReaders.limit) read events already",
                         [AdminResponse.Field("Retry-After", "2")])
+                case .ending:
+                    return .problem(
+                        503, "shutting-down", "Shutting down",
+                        "the gateway shuts down, or another process serves",
+                        [AdminResponse.Field("Retry-After", "1")])
                 }
-                return .stream(head, pieces)
             })
     }
 }

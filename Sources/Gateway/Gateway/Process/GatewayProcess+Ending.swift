@@ -19,6 +19,8 @@ extension GatewayProcess {
     /// would keep the process from ever ending.
     static let stopMilliseconds: Int64 = 5000
     static let stopAtOnceMilliseconds: Int64 = 1000
+    /// How long those who read events have to hear of the end.
+    static let readersMilliseconds: Int64 = 500
     /// The most that the process needs after its workers were told to end.
     static let endMilliseconds = stopMilliseconds + 10_000
     /// The time limit for the log and the reports after a second signal.
@@ -40,7 +42,6 @@ extension GatewayProcess {
         // Load balancers poll /readyz now and then: until they have, connections are still
         // accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
-        published.observer.withLock { $0 }?.endReaders()
         if wait(atMost: delay, for: { "not ready, and still accepting" }, until: hasEnded) {
             stopAtOnce()
         }
@@ -58,7 +59,10 @@ extension GatewayProcess {
                 if isAlone, now - looked >= Self.successorMilliseconds {
                     looked = now
                     isAlone = !sockets.hasSuccessorAtAdministration
-                    if !isAlone { mailboxes[0].post(.endAdministration) }
+                    if !isAlone {
+                        published.observer.withLock { $0 }?.endReaders()
+                        mailboxes[0].post(.endAdministration)
+                    }
                 }
                 // What a predecessor still serves would be cut off by a service manager.
                 checkPredecessor()
@@ -70,11 +74,21 @@ extension GatewayProcess {
 
     /// Ends the workers.
     func stop() {
+        if endReaders() { stopAtOnce() }
         for mailbox in mailboxes { mailbox.post(.stop) }
         service.workersEnd(shared)
         let interrupted = wait(atMost: Self.stopMilliseconds, until: hasEnded)
         guard !interrupted, hasEnded() else { stopAtOnce() }
         running.join()
+    }
+
+    /// Tells those who read events that it ends, and gives them a moment to hear it; `true` if a
+    /// signal requests a stop meanwhile.
+    private func endReaders() -> Bool {
+        guard let observer = published.observer.withLock({ $0 }) else { return false }
+        observer.endReaders()
+        return wait(
+            atMost: Self.readersMilliseconds, until: { observer.hasNoReaders || hasEnded() })
     }
 
     func hasEnded() -> Bool { running.count == 0 }

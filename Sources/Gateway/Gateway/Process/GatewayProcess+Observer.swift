@@ -12,13 +12,14 @@ extension GatewayProcess {
             GatewayObserver.Source(
                 reading: { published.reading() }, hosts: { published.hostTraffic() },
                 pinsets: { published.pinsetMetrics() },
-                activity: { published.activityReport() }, load: { published.load() },
+                activity: { published.activityReport() }, load: { published.load($0) },
                 generation: { published.running.shared?.generationInForce ?? 1 },
                 ask: { round in
                     for mailbox in mailboxes { mailbox.post(.reportTransfers(round)) }
                 }, workers: mailboxes.count))
         published.observer.withLock { $0 = observer }
         source.flows = flows
+        source.reports = { observer.write($0) }
         source.overview = OverviewSource(
             overview: { published.overview(observer.history) },
             hosts: { published.hosts(observer.history) },

@@ -21,14 +21,17 @@ package struct AdminAPI: Sendable {
                 AdminResource.reload(source.reload),
                 AdminResource.upgrade(source.upgrade),
             ] + AdminResource.ofCache(source.cache)
-            + AdminResource.ofFlows(source.flows, work: source.work)
-            + AdminResource.ofOverview(source.overview, source.flows, work: source.work)
+            + AdminResource.ofFlows(source.flows, work: source.reports)
+            + AdminResource.ofOverview(source.overview, source.flows, work: source.reports)
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]
     }
 
-    /// Answers a request to a path of the API.
-    func answer(to request: AdminRequest) -> AdminAnswer {
+    /// Answers a request to a path of the API. No web page of another site may use the answer in
+    /// any way, such as to find out by its type or size what it is.
+    func answer(to request: AdminRequest) -> AdminAnswer { unguarded(request).guarded }
+
+    private func unguarded(_ request: AdminRequest) -> AdminAnswer {
         let here = resources.filter { $0.isAt(request.path) }
         guard !here.isEmpty else {
             return .problem(
@@ -45,6 +48,10 @@ package struct AdminAPI: Sendable {
         if let problem = request.access.refusal(of: resource, request) {
             return .now(problem.response)
         }
+        // To read would tell a page nothing, but what is read may be much, or take one of few places.
+        if resource.caller == .operator, let problem = Self.foreignness(of: request) {
+            return .now(problem.response)
+        }
         let type = resource.content?.type ?? AdminResource.Content.json
         if !method.isSafe, let problem = Self.mistrust(of: request, expecting: type) {
             return .now(problem.response)
@@ -58,24 +65,26 @@ package struct AdminAPI: Sendable {
     /// The most bytes of content that a request may announce.
     static let maximumContentBytes: UInt64 = 65_536
 
-    /// Why a request that changes something may have been caused by a web page, or is not one that
-    /// the API takes; `nil` if there is no reason.
+    /// Why a request may have been caused by a web page of another site; `nil` if there is no
+    /// reason. Browsers say so themselves; only old ones do not.
+    private static func foreignness(of request: AdminRequest) -> AdminError? {
+        let isForeign =
+            request.origin.map { !request.isSameOrigin($0) } ?? false
+            || request.fetchSite.map { $0 != "same-origin" && $0 != "none" } ?? false
+        guard isForeign else { return nil }
+        return AdminError(
+            403, "cross-origin", "Request of another site",
+            "a web page of another site has caused the request")
+    }
+
+    /// The same for a request that changes something, which must be one that the API takes.
     ///
-    /// A browser sends `Origin` with a request of another site, and sends none with a content type
-    /// of JSON before it has asked for permission, which it does not get here.
+    /// A browser sends none with a content type of JSON for another site before it has asked for
+    /// permission, which it does not get here.
     private static func mistrust(
         of request: AdminRequest, expecting expected: StaticString
     ) -> AdminError? {
-        if let origin = request.origin, !request.isSameOrigin(origin) {
-            return AdminError(
-                403, "cross-origin", "Request of another site",
-                "a web page of another site has caused the request")
-        }
-        if let site = request.fetchSite, site != "same-origin", site != "none" {
-            return AdminError(
-                403, "cross-origin", "Request of another site",
-                "a web page of another site has caused the request")
-        }
+        if let problem = foreignness(of: request) { return problem }
         if request.contentBytes.map({ $0 > maximumContentBytes }) ?? false {
             return AdminError(
                 413, "content-too-large", "Content too large",
@@ -188,7 +197,28 @@ package enum AdminAnswer: Sendable {
     }
 }
 
+extension AdminAnswer {
+    /// The same, of no use to a web page of another site.
+    fileprivate var guarded: AdminAnswer {
+        switch self {
+        case .now(let response): .now(response.guarded)
+        case .afterContent: .afterContent
+        case .later(let begin): .later { reply in begin { reply($0.guarded) } }
+        case .stream(let response, let pieces): .stream(response.guarded, pieces)
+        }
+    }
+}
+
 extension AdminResponse {
+    fileprivate var guarded: AdminResponse {
+        var response = self
+        response.fields += [
+            Field("X-Content-Type-Options", "nosniff"),
+            Field("Cross-Origin-Resource-Policy", "same-origin"),
+        ]
+        return response
+    }
+
     static func json<Value>(
         _ value: Value, as shape: ObjectShape<Value>, status: UInt16 = 200
     ) -> AdminResponse {

@@ -3,8 +3,8 @@ import PinfoldEngine
 
 /// An exchange that the ring holds: its record, and its texts within limits, in one allocation.
 struct HeldFlow: Sendable {
-    /// The most bytes of each text. Together with the record they are less than 9 KiB, the most that
-    /// an exchange takes.
+    /// The most bytes of each text. Together with the record they are less than 9 KiB, the most
+    /// that an exchange takes.
     private enum Limit {
         static let head = 3072
         static let responseHead = 2048

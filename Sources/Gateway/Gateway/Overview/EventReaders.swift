@@ -14,8 +14,8 @@ struct ObservedState: Sendable {
     var transfers: TransferRound.Report?
 }
 
-/// Those who read events (`GET /api/v1/events`), and how far each has come. A value: it is told what
-/// there is to tell, and when, and returns what to send.
+/// Those who read events (`GET /api/v1/events`), and how far each has come. A value: it is told
+/// what there is to tell, and when, and returns what to send.
 ///
 /// No reader has a queue. Exchanges are in the ring, where a reader's place is a number; of
 /// everything else there is only what is so now. Who reads slowly thus finds fewer of the exchanges

@@ -48,7 +48,8 @@ package struct AdminAPI: Sendable {
         if let problem = request.access.refusal(of: resource, request) {
             return .now(problem.response)
         }
-        // To read would tell a page nothing, but what is read may be much, or take one of few places.
+        // To read would tell a page nothing, but what is read may be much, or take one of few
+        // places.
         if resource.caller == .operator, let problem = Self.foreignness(of: request) {
             return .now(problem.response)
         }

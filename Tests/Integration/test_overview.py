@@ -26,7 +26,8 @@ def report(running: Gateway, name: str, **fields: str) -> dict:
 
 
 class Events:
-    """A reader of events, on a thread of its own."""
+    """A reader of events, on a thread of its own. It has ended with the response, or the
+    connection."""
 
     def __init__(self, running: Gateway, *fields: str):
         self.wire = Wire(running.admin)
@@ -41,6 +42,8 @@ class Events:
         try:
             while data := self.wire.socket.recv(65536):
                 self.text += data
+                if self.text.endswith(b"\r\n0\r\n\r\n"):
+                    self.ended.set()
         except OSError:
             pass
         self.ended.set()

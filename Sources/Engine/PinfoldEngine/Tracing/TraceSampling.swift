@@ -38,9 +38,13 @@ package struct TraceSettings: Sendable, Equatable {
 package struct TraceNumbers {
     private var state: (UInt64, UInt64, UInt64, UInt64)
 
-    /// - Parameter seed: where the state comes from; all 0 is no state.
+    /// What takes the place of a seed of zeros, from which nothing but zeros would come.
+    private static let ownSeed: (UInt64, UInt64, UInt64, UInt64) = (
+        0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0x2545_f491_4f6c_dd1d
+    )
+
     package init(seed: (UInt64, UInt64, UInt64, UInt64)) {
-        state = seed.0 | seed.1 | seed.2 | seed.3 == 0 ? (1, 0, 0, 0) : seed
+        state = seed.0 | seed.1 | seed.2 | seed.3 == 0 ? Self.ownSeed : seed
     }
 
     /// Numbers that no other process has.

@@ -10,7 +10,8 @@ const HEIGHT = 16;
  * number into text, for the label. */
 export function sparkline(numbers, show) {
   const known = numbers.filter(Number.isFinite);
-  if (known.length < 2) return svg("svg", {class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true"});
+  const ground = svg("line", {x1: 0, x2: WIDTH, y1: HEIGHT - 0.5, y2: HEIGHT - 0.5});
+  if (known.length < 2) return svg("svg", {class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true"}, ground);
   const most = Math.max(...known) || 1;
   // Sixty samples are five minutes: fewer begin further right.
   const step = WIDTH / 59;
@@ -29,7 +30,7 @@ export function sparkline(numbers, show) {
   const label = `last five minutes: ${show(Math.min(...known))} to ${show(Math.max(...known))}`;
   return svg("svg", {
     class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label,
-  }, svg("title", {}, label), runs.map((points) => svg("polyline", {points: points.join(" ")})));
+  }, svg("title", {}, label), ground, runs.map((points) => svg("polyline", {points: points.join(" ")})));
 }
 
 /** The phases of an exchange, in their order, with the words of the access log. */

@@ -4,7 +4,7 @@
 import {mark} from "./charts.js";
 import {command, h, replace} from "./dom.js";
 import {moment, plural, relative} from "./format.js";
-import {now, on} from "./live.js";
+import {live, now, on} from "./live.js";
 import {poll} from "./poll.js";
 import {Problem, read} from "./session.js";
 import {empty, facts, section, table, trouble} from "./table.js";
@@ -62,7 +62,7 @@ export function show(root) {
   }
 
   readText();
-  const stops = [on("configuration", readText), poll("/api/v1/status", (status) => {
+  const stops = [on("configuration", readText), on("connection", () => { if (live.connection.isOpen) readText(); }), poll("/api/v1/status", (status) => {
     const {configuration} = status;
     const warnings = configuration.warnings ?? [];
     replace(content,

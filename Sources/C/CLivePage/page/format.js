@@ -11,6 +11,7 @@ export function count(number) {
 /** Events per second: 0.2, 31, 1,204. */
 export function rate(number) {
   if (!Number.isFinite(number)) return "–";
+  if (number > 0 && number < 0.1) return number < 0.01 ? "<0.01" : number.toFixed(2);
   return number >= 100 ? whole.format(number) : short.format(number);
 }
 
@@ -47,13 +48,14 @@ export function duration(microseconds) {
   return seconds < 60 ? `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s` : span(seconds);
 }
 
-/** Seconds in the one unit that says it: 12 s, 3 min, 2 h, 61 d. */
+/** Seconds in the one unit that says it: 12 s, 3 min, 2 h, 61 d, 72 y. */
 export function span(seconds) {
   const size = Math.abs(seconds);
   if (size < 60) return `${Math.round(seconds)} s`;
   if (size < 3600) return `${Math.round(seconds / 60)} min`;
   if (size < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86400)} d`;
+  if (size < 730 * 86400) return `${Math.round(seconds / 86400)} d`;
+  return `${Math.round(seconds / (365.25 * 86400))} y`;
 }
 
 /** How far a time of the gateway (RFC 3339) is from `now` (milliseconds), in seconds; later is more. */

@@ -1,8 +1,8 @@
 // Host entries, those first that are not as they usually are.
 
-import {mark, phaseBar, phaseLegend, spinner} from "./charts.js";
+import {mark, PHASES, phaseBar, phaseLegend, spinner} from "./charts.js";
 import {command, h, replace} from "./dom.js";
-import {count, duration, plural, rate, relative, secondsUntil, share} from "./format.js";
+import {count, duration, plural, rate, relative, secondsUntil, share, span} from "./format.js";
 import {now} from "./live.js";
 import {poll} from "./poll.js";
 import {address} from "./router.js";
@@ -28,10 +28,18 @@ export function expiry(time) {
   return seconds < SOON ? mark("warn", relative(time, now())) : relative(time, now());
 }
 
-/** Times of half of the exchanges, as the phases of one. */
-function typical(host) {
-  return Object.fromEntries((host.phases ?? []).filter((one) => one.p50_us !== undefined)
+/** Times of half of the exchanges, as the phases of one. A phase that most of them did not have, such as
+ * DNS where connections are used again, is not typical. */
+export function typical(host) {
+  const phases = host.phases ?? [];
+  const most = Math.max(...phases.map((one) => one.count ?? 0));
+  return Object.fromEntries(phases.filter((one) => one.p50_us !== undefined && 2 * one.count >= most)
     .map((one) => [`${one.phase}_us`, one.p50_us]));
+}
+
+/** The word for a phase. */
+function phaseWord(name) {
+  return PHASES.find(([, phase]) => phase === name)?.[2] ?? plain(name);
 }
 
 function slowest(host) {
@@ -39,7 +47,7 @@ function slowest(host) {
   if (!phases.length) return "–";
   const most = phases.reduce((one, other) => other.p99_us > one.p99_us ? other : one);
   const usual = most.usual_p99_us === undefined ? "" : ` (usual ${duration(most.usual_p99_us)})`;
-  return `${most.phase.replace("_", " ")} ${duration(most.p99_us)}${usual}`;
+  return `${phaseWord(most.phase)} ${duration(most.p99_us)}${usual}`;
 }
 
 function reach(host) {
@@ -84,12 +92,12 @@ function one(host, seconds) {
   return [
     h("h1", plain(host.entry)), h("p", troubles(host)),
     h("div", {class: "columns"},
-      section("Where time goes", `the last ${Math.round(seconds / 60)} min, beside what is usual`,
+      section("Where time goes", `the last ${span(seconds)}, beside what is usual`,
         phases.length ? [phaseBar(typical(host)), table("Phases", [
           {title: "Phase"}, {title: "Count", kind: "number"}, {title: "p50", kind: "number"},
           {title: "p99", kind: "number"}, {title: "Usual p99", kind: "number"},
         ], phases.map((phase) => [
-          h("span", {class: `word phase-${plain(phase.phase)}`}, plain(phase.phase).replace("_", " ")), count(phase.count),
+          h("span", {class: `word phase-${plain(phase.phase)}`}, phaseWord(phase.phase)), count(phase.count),
           duration(phase.p50_us), duration(phase.p99_us), duration(phase.usual_p99_us),
         ]))] : empty("No exchange of this entry has waited for anything yet.")),
       section("In figures", undefined, facts([
@@ -111,7 +119,7 @@ export function show(root, query) {
   root.append(content);
   return poll("/api/v1/hosts", (answer) => {
     if (!query.entry) {
-      replace(content, section("Hosts", `trouble first; the last ${Math.round((answer.seconds || 300) / 60)} min`, hostTable(answer)));
+      replace(content, section("Hosts", `trouble first; the last ${span(answer.seconds || 300)}`, hostTable(answer)));
       return;
     }
     const host = (answer.hosts ?? []).find((each) => each.entry === query.entry);

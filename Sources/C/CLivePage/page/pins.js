@@ -75,7 +75,7 @@ function calendar(list) {
     return empty("Nothing that expires is known yet. Certificates of servers appear once they have been connected to, pinsets once they have ",
       h("code", "expires"), ".");
   }
-  return table("Calendar", [{title: "When"}, {title: "In"}, {title: "What"}, {title: "Of"}],
+  return table("Calendar", [{title: "When"}, {title: "Due"}, {title: "What"}, {title: "Of"}],
     list.map((one) => [moment(one.time), expiry(one.time), KINDS[one.kind] ?? plain(one.kind), plain(one.name)]));
 }
 

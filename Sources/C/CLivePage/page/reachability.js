@@ -26,7 +26,7 @@ function entries(list) {
   if (!rows.length) {
     return empty("No server has been contacted. Whether one would be: ", command("pinfold explain --connect https://example.com/"));
   }
-  return table("Servers", [{title: "Server"}, {title: "State"}, {title: "Host entry"}, {title: "Came back", kind: "number"}, {title: "Went away", kind: "number"}, {title: "Look"}],
+  return table("Servers", [{title: "Server"}, {title: "State"}, {title: "Host entry"}, {title: "Came up", kind: "number"}, {title: "Went down", kind: "number"}, {title: "Look"}],
     rows.map(({entry, server}) => {
       const url = quoted(`https://${server.host}/`);
       return [

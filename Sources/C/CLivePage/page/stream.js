@@ -44,13 +44,15 @@ export function eventParser(emit) {
  * - `onEvent(name, value)`: an event, its JSON read.
  * - `onState({isOpen, problem, retryAt})`: the stream is open, or has ended and is tried again at
  *   `retryAt` (milliseconds); `problem` is what the gateway answered, if it did. A stream that the
- *   gateway ends with `bye`, as it does after a reload, is opened again at once and not said to have
- *   ended.
+ *   gateway ends in order, as it does with each new configuration, is opened again at once and not
+ *   said to have ended.
  *
  * Returns `{stop(), retry()}`.
  */
 export function keepStream(path, {onEvent, onState}) {
   let pause = FIRST_PAUSE;
+  /** When it was last opened again at once: streams that only begin and end are no reason to hurry. */
+  let hurried = -Infinity;
   let timer;
   /** The attempt that counts: what an earlier one still brings is left alone. None once stopped. */
   let current;
@@ -83,13 +85,10 @@ export function keepStream(path, {onEvent, onState}) {
       heard();
       const response = await openStream(path, mine.signal);
       if (!isCurrent()) return;
-      const opened = Date.now();
       pause = FIRST_PAUSE;
       onState({isOpen: true});
       const parser = eventParser((name, data) => {
         if (!isCurrent()) return;
-        // One that ends as soon as it has begun is no reason to hurry.
-        isOrderly = name === "bye" && Date.now() - opened >= FIRST_PAUSE;
         onEvent(name, JSON.parse(data));
       });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -99,6 +98,7 @@ export function keepStream(path, {onEvent, onState}) {
         heard();
         parser.push(value);
       }
+      isOrderly = Date.now() - hurried >= FIRST_PAUSE;
     } catch (error) {
       if (error.status !== undefined) problem = error;
     } finally {
@@ -106,8 +106,12 @@ export function keepStream(path, {onEvent, onState}) {
       mine.abort();
     }
     if (!isCurrent()) return;
-    if (isOrderly) begin();
-    else later(problem);
+    if (!isOrderly) {
+      later(problem);
+      return;
+    }
+    hurried = Date.now();
+    begin();
   }
 
   begin();

@@ -23,7 +23,7 @@ struct ExchangeReuseTests {
                 "environment", "metrics", "origins", "store", "state", "client", "request",
                 "response", "intake", "forwarding", "report", "remarks", "caller", "upload",
                 "caching", "storing", "serving", "collapsing", "tunnel", "limiting", "waits",
-                "balanced", "changed", "nextInQueue", "previousInQueue",
+                "trace", "balanced", "changed", "nextInQueue", "previousInQueue",
             ])
     }
 
@@ -51,6 +51,13 @@ struct ExchangeReuseTests {
             ("tunnel", { $0.tunnel = Exchange.Tunnelling(isRequested: true) }),
             ("limiting", { $0.limiting = Exchange.Limiting(nil, reported: []) }),
             ("waits", { $0.waits.begin(at: 5) }),
+            (
+                "trace",
+                {
+                    let id = TraceID(high: 1, low: 2)
+                    $0.trace = ExchangeTrace(id: id, span: 3, parent: 4, isSampled: true)
+                }
+            ),
         ]
     }
 

@@ -108,7 +108,7 @@ struct MessageSocketTests {
         #expect(exits.check() == .exited(3))
         #expect(try ours.receive() == .message(Array("hello".utf8), descriptors: []))
         #expect(end(try child("kill -TERM $$")) == .killed(signal: SIGTERM))
-        let endless = try child("sleep 1000")
+        let endless = try child("exec sleep 1000")
         #expect(endless.check() == nil)
         endless.end()
         #expect(endless.check() == .killed(signal: SIGKILL))

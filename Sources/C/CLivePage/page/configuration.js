@@ -1,14 +1,12 @@
-// The configuration in force: which, since when, whether the file still says the same, and what was
-// wrong with the last one.
+// The configuration in force: which, since when, and what was wrong with the last one.
 
 import {mark} from "./charts.js";
 import {command, h, replace} from "./dom.js";
 import {moment, plural, relative} from "./format.js";
-import {live, now, on} from "./live.js";
+import {now} from "./live.js";
 import {poll} from "./poll.js";
-import {Problem, read} from "./session.js";
 import {empty, facts, section, table, trouble} from "./table.js";
-import {plain, plainLines, quoted} from "./text.js";
+import {plain, quoted} from "./text.js";
 
 export const title = "Configuration";
 
@@ -25,11 +23,6 @@ function reload(last) {
   return [h("p", mark("bad", "refused"), ` ${when}: what was in force before stays`), h("ul", {class: "findings"}, (last.errors ?? []).map(finding))];
 }
 
-const FILES = {
-  same: ["good", "says what is in force"], changed: ["warn", "has changed since, and is not in force"],
-  unreadable: ["bad", "cannot be read"],
-};
-
 function commands(file) {
   const name = file && quoted(file);
   const option = name ? ` --config ${name}` : "";
@@ -45,30 +38,15 @@ function listeners(list) {
 
 export function show(root) {
   const content = h("div", empty("Asking the gateway…"));
-  const text = h("div");
-  let fileState = [];
-  root.append(h("h1", {class: "unseen"}, title), content, text);
+  root.append(h("h1", {class: "unseen"}, title), content);
 
-  async function readText() {
-    try {
-      const answer = await read("/api/v1/configuration");
-      fileState = answer.fileState ? mark(...(FILES[answer.fileState] ?? ["idle", plain(answer.fileState)])) : [];
-      replace(text, answer.text ? section("As it is in force", "with every default; secrets are masked",
-        h("pre", {tabindex: "0", role: "group", "aria-label": "Configuration"}, plainLines(answer.text))) : []);
-    } catch (problem) {
-      if (!(problem instanceof Problem)) throw problem;
-      replace(text, problem.isAbsent ? [] : trouble(problem, "its text"));
-    }
-  }
-
-  readText();
-  const stops = [on("configuration", readText), on("connection", () => { if (live.connection.isOpen) readText(); }), poll("/api/v1/status", (status) => {
+  return poll("/api/v1/status", (status) => {
     const {configuration} = status;
     const warnings = configuration.warnings ?? [];
     replace(content,
       h("div", {class: "columns even"},
         section("In force", undefined, facts([
-          ["File", configuration.file ? [h("code", plain(configuration.file)), " ", fileState] : "none: the defaults"], ["Number", String(configuration.generation)],
+          ["File", configuration.file ? h("code", plain(configuration.file)) : "none: the defaults"], ["Number", String(configuration.generation)],
           ["Loaded", `${moment(configuration.loaded)}, ${relative(configuration.loaded, now())}`],
           ["Has", `${plural(configuration.hosts, "host entry", "host entries")}, ${plural(configuration.pinsets, "pinset")}`],
           ["Program", `${plain(status.version)}, ${plain(status.revision)}, process ${status.pid}`],
@@ -78,6 +56,5 @@ export function show(root) {
             h("ul", configuration.unusableFiles.map((file) => h("li", h("code", plain(file)))))] : [])),
       section("Warnings", plural(warnings.length, "warning"), warnings.length ? h("ul", {class: "findings"}, warnings.map(finding)) : empty("There are none.")),
       section("Listeners", undefined, listeners(status.listeners ?? [])));
-  }, (problem) => replace(content, trouble(problem, "the configuration")))];
-  return () => stops.forEach((stop) => stop());
+  }, (problem) => replace(content, trouble(problem, "the configuration")));
 }

@@ -8,11 +8,6 @@ export function plain(text) {
   return String(text ?? "").replace(UNSEEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
 }
 
-/** The same for several lines, whose ends stay. */
-export function plainLines(text) {
-  return String(text ?? "").replaceAll("\t", "  ").split(/\r?\n/).map(plain).join("\n");
-}
-
 /** A word of a shell's command; undefined if it cannot be pasted safely. */
 export function quoted(text) {
   if (String(text).search(UNSEEN) >= 0) return undefined;

@@ -35,8 +35,9 @@ struct IndexCandidate: Sendable {
 /// Knows what is on disk and what is on its way there, so that a miss needs no thread.
 ///
 /// It has one lock, held for well under a microsecond at a time. The lock nests inside a memory
-/// shard's lock and takes no other. Every change of a key's entries is made under the lock of the
-/// key's shard, so that the two tiers agree on it (see `CacheStore`).
+/// shard's lock and takes no other, except for the queue's when everything is purged. Every change
+/// of a key's entries is made under the lock of the key's shard, so that the two tiers agree on it
+/// (see `CacheStore`).
 final class DiskIndex: Sendable {
     struct State {
         var phase: DiskState

@@ -71,10 +71,13 @@ extension DiskIndex {
     /// Marks whatever is in a database that is opened from now on as outdated.
     func forgetAll() { state.withLock { $0.journal.noteAll() } }
 
-    /// Removes every entry. Returns the largest id assigned so far; `nil` if not ready.
-    func purge() -> Int64? {
+    /// Removes every entry.
+    /// - Parameter queue: queues the removal of all rows, up to the largest id assigned so far.
+    ///   Called under the lock, if ready: rows that are admitted afterwards are queued behind it.
+    /// - Returns: what `queue` does; `nil` if not ready.
+    func purge(_ queue: (Int64) -> Bool) -> Bool? {
         let (result, dropped) = state.withLock {
-            state -> (Int64?, (IndexTable, SplitMap<CachedResponse>)?) in
+            state -> (Bool?, (IndexTable, SplitMap<CachedResponse>)?) in
             if state.phase != .ready { state.journal.noteAll() }
             guard state.isReadable else { return (nil, nil) }
             // Nobody has a copy of a table that is still in use: it could not be changed.
@@ -85,7 +88,7 @@ extension DiskIndex {
             state.bodies = SplitMap()
             state.accesses = []
             state.hits = [:]
-            return (state.phase == .ready ? state.nextID - 1 : nil, dropped)
+            return (state.phase == .ready ? queue(state.nextID - 1) : nil, dropped)
         }
         withExtendedLifetime(dropped) {}
         return result

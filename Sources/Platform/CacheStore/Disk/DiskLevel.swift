@@ -189,9 +189,7 @@ extension DiskTier: CacheLevel {
 
     func purge() {
         // If the database has been closed in between, it is outdated when it is opened again.
-        if let lastID = index.purge(), !queue.append(.purge(through: lastID)) {
-            index.forgetAll()
-        }
+        if index.purge({ queue.append(.purge(through: $0)) }) == false { index.forgetAll() }
     }
 
     func flush(_ completion: @escaping @Sendable () -> Void) {

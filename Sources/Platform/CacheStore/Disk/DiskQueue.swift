@@ -12,7 +12,7 @@ enum DiskOperation: Sendable {
     /// Remove a body's chunks: it was given up, or its last reader has finished.
     case dropBody(Int64)
     case remove([Removal])
-    /// Remove every row up to this id.
+    /// Remove every row; none is queued before it that has a larger id than this.
     case purge(through: Int64)
     /// Write down what the fingerprint of a policy means.
     case trust(UInt64, String)

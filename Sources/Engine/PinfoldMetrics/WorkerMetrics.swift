@@ -39,8 +39,6 @@ public struct ExchangeRecord: Sendable, Equatable {
     /// From sending the request's head to receiving the response's head, in microseconds; `nil` if
     /// no server was contacted, or none responded.
     public var firstByteMicroseconds: UInt64?
-    /// What it spent its time on.
-    public var phases = PhaseTimes()
     /// Why it was refused or failed, by the index of the reason; `nil` if it was not.
     public var failure: Int?
     /// Why the response was not stored, by the index of the reason; `nil` if it was, or if there
@@ -136,7 +134,6 @@ public final class WorkerMetrics: Sendable {
             block.add(1, to: RouteLayout.firstByte + durations.bucket(of: time))
             block.add(time, to: RouteLayout.firstByte + HistogramBuckets.sumCell)
         }
-        if exchange.phases.haveWaits { countPhases(exchange) }
         if let reason = exchange.notStored {
             block.add(1, to: RouteLayout.notStored + min(reason, RouteLayout.notStoredReasons - 1))
         }
@@ -156,23 +153,23 @@ public final class WorkerMetrics: Sendable {
         block.add(1, to: Int(status) - StatusCodes.all.lowerBound)
     }
 
-    /// Counts what an exchange spent its time on. How long tunnels and the like are open is in
-    /// histograms of their own.
+    /// Counts what a finished exchange spent its time on. How long tunnels and the like are open is
+    /// in histograms of their own.
     @inline(never)
-    private func countPhases(_ exchange: ExchangeRecord) {
+    public func recordPhases(_ times: PhaseTimes, of exchange: ExchangeRecord) {
         let block = block(exchange.route.host, of: phases)
         // One after the other: most exchanges have the first byte and the body only.
-        count(.firstByte, exchange, in: block)
-        if exchange.kind == .request { count(.body, exchange, in: block) }
-        count(.queue, exchange, in: block)
-        count(.dns, exchange, in: block)
-        count(.connect, exchange, in: block)
-        count(.tls, exchange, in: block)
+        count(.firstByte, times, in: block)
+        if exchange.kind == .request { count(.body, times, in: block) }
+        count(.queue, times, in: block)
+        count(.dns, times, in: block)
+        count(.connect, times, in: block)
+        count(.tls, times, in: block)
     }
 
     @inline(__always)
-    private func count(_ phase: Phase, _ exchange: ExchangeRecord, in block: CounterCells) {
-        guard let microseconds = exchange.phases[phase] else { return }
+    private func count(_ phase: Phase, _ times: PhaseTimes, in block: CounterCells) {
+        guard let microseconds = times[phase] else { return }
         let start = PhaseLayout.histogram(phase)
         block.add(1, to: start + phaseBuckets.bucket(of: microseconds))
         block.add(microseconds, to: start + HistogramBuckets.sumCell)

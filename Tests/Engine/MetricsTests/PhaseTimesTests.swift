@@ -9,18 +9,24 @@ struct PhaseTimesTests {
 
     private func exchange(
         _ times: [(Phase, UInt64)], _ kind: ExchangeKind = .request
-    ) -> ExchangeRecord {
+    ) -> (ExchangeRecord, PhaseTimes) {
         var record = ExchangeRecord(
             route: RouteIndex(listener: api, host: api), method: .get, status: 200, cache: .none,
             durationMicroseconds: 10_000, requestBytes: 0, responseBytes: 0)
         record.kind = kind
-        for (phase, microseconds) in times { record.phases.add(phase, microseconds) }
-        return record
+        var phases = PhaseTimes()
+        for (phase, microseconds) in times { phases.add(phase, microseconds) }
+        return (record, phases)
     }
 
-    private func parsed(_ exchanges: [ExchangeRecord]) throws -> ParsedExposition {
+    private func parsed(_ exchanges: [(ExchangeRecord, PhaseTimes)]) throws -> ParsedExposition {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: MetricsDimensions(reasons: 1)) }
-        for exchange in exchanges { for worker in workers { worker.recordExchange(exchange) } }
+        for (exchange, phases) in exchanges {
+            for worker in workers {
+                worker.recordExchange(exchange)
+                if phases.haveWaits { worker.recordPhases(phases, of: exchange) }
+            }
+        }
         let labels = LabelTable(["api"], permanent: ["none"])
         let snapshot = MetricsSnapshot(
             workers: workers, listeners: labels, hosts: labels, service: ServiceMetrics())

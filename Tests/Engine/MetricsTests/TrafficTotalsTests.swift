@@ -18,8 +18,12 @@ struct TrafficTotalsTests {
             route: RouteIndex(listener: listener, host: index), method: .get, status: 200,
             cache: .hit, durationMicroseconds: 700, requestBytes: 0, responseBytes: 1)
         exchange.failure = failure
-        exchange.phases.add(.connect, 700)
-        for _ in 0..<count { worker.recordExchange(exchange) }
+        var phases = PhaseTimes()
+        phases.add(.connect, 700)
+        for _ in 0..<count {
+            worker.recordExchange(exchange)
+            worker.recordPhases(phases, of: exchange)
+        }
     }
 
     private func snapshot(_ hosts: LabelTable) -> MetricsSnapshot {

@@ -36,12 +36,12 @@ struct AccessLogFormatterTests {
         record.counted.requestBytes = 12
         record.counted.responseBytes = 3456
         record.counted.durationMicroseconds = 789
-        record.counted.phases.add(.queue, 0)
-        record.counted.phases.add(.dns, 1)
-        record.counted.phases.add(.connect, 20)
-        record.counted.phases.add(.tls, 300)
-        record.counted.phases.add(.firstByte, 400)
-        record.counted.phases.add(.body, 60)
+        record.phases.add(.queue, 0)
+        record.phases.add(.dns, 1)
+        record.phases.add(.connect, 20)
+        record.phases.add(.tls, 300)
+        record.phases.add(.firstByte, 400)
+        record.phases.add(.body, 60)
         record.isReused = false
         record.upstreamVersion = .http2
         record.upstreamTLS = .tls13
@@ -193,8 +193,8 @@ struct AccessLogFormatterTests {
 
     @Test func `only the phases that happened are in a line`() {
         let text = line(.json, LoggedRequest()) { record in
-            record.counted.phases.add(.firstByte, 7)
-            record.counted.phases.add(.firstByte, 5)
+            record.phases.add(.firstByte, 7)
+            record.phases.add(.firstByte, 5)
             record.isReused = true
         }
         #expect(text.contains(#""duration_us":0,"first_byte_us":12,"request_bytes""#), "\(text)")

@@ -256,8 +256,10 @@ package final class Environment {
     }
 
     /// An exchange of a client has ended.
-    func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord) {
-        if reportsExchanges || record.failure != nil { host?.exchangeEnded(exchange, record) }
+    func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord, _ phases: PhaseTimes) {
+        if reportsExchanges || record.failure != nil {
+            host?.exchangeEnded(exchange, record, phases)
+        }
         metrics.adjust(.exchangesInFlight, by: -1)
         activity.end()
         hadActivity = true
@@ -411,7 +413,7 @@ private final class NoUpstreams: UpstreamSource {
 package protocol EnvironmentHost: AnyObject {
     /// An exchange of a client has ended and been counted. Its values are valid during the call,
     /// except for `client`, which it has left; byte counts and duration are in the record.
-    func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord)
+    func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord, _ phases: PhaseTimes)
     /// Descriptors have run out. Returns true if some were freed.
     func freeDescriptors() -> Bool
     /// Takes over an intercepted tunnel's client connection, to speak TLS on it in the name of the

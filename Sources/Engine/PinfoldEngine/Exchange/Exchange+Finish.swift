@@ -63,9 +63,10 @@ extension Exchange {
         guard !report.isMade else { return }
         report.made()
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
-        var record = record(at: label, duration, contentBytes: sent.content)
-        record.phases = phases(waits, at: now, of: duration)
+        let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)
+        let phases = phases(at: now, of: duration)
+        if phases.haveWaits { metrics.recordPhases(phases, of: record) }
         if let tunnel, tunnel.isRequested, tunnel.result == nil, record.failure != nil {
             count(.refused)
         }
@@ -74,7 +75,15 @@ extension Exchange {
             environment.recentMembers.count(record, of: identity, by: groups)
         }
         metrics.add(.clientBytesSent, sent.total + report.relayedBytes.toClient)
-        environment.exchangeEnded(self, record)
+        environment.exchangeEnded(self, record, phases)
+    }
+
+    /// What it has spent its time on; nothing where nobody would see it.
+    @inline(__always)
+    private func phases(at end: Int64, of duration: UInt64) -> PhaseTimes {
+        guard forwarding.askedAt != 0 || waits.phases.haveWaits || environment.reportsExchanges
+        else { return PhaseTimes() }
+        return phases(waits, at: end, of: duration)
     }
 
     @inline(__always)

@@ -5,6 +5,8 @@ import PinfoldMetrics
 package struct ExchangeProgress {
     /// What is counted of it until now.
     package var counted: ExchangeRecord
+    /// What it has spent its time on until now.
+    package var phases: PhaseTimes
     /// The name of its state.
     package var state: String
     /// The bytes of the response's content that the server has announced; `nil` if it has not, or
@@ -37,8 +39,8 @@ extension Exchange {
             status: report.status, cache: report.cacheResult, durationMicroseconds: duration,
             requestBytes: passed.fromClient, responseBytes: passed.toClient)
         record.kind = kind
-        record.phases = phasesUntilNow
-        return ExchangeProgress(counted: record, state: state.name, length: announcedLength)
+        return ExchangeProgress(
+            counted: record, phases: phasesUntilNow, state: state.name, length: announcedLength)
     }
 
     private var announcedLength: UInt64? {

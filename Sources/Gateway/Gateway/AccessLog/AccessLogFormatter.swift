@@ -79,7 +79,7 @@ struct AccessLogFormatter {
         output.append(",\"duration_us\":")
         output.append(decimal: counted.durationMicroseconds)
         for phase in Phase.allCases {
-            guard let microseconds = counted.phases[phase] else { continue }
+            guard let microseconds = record.phases[phase] else { continue }
             output.append(",\"")
             output.append(phase.label)
             output.append("_us\":")
@@ -249,7 +249,7 @@ struct AccessLogFormatter {
     private func appendNamed(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) {
         let record = entry.record
         for phase in Phase.allCases {
-            guard let microseconds = record.counted.phases[phase] else { continue }
+            guard let microseconds = record.phases[phase] else { continue }
             output.append(" ")
             output.append(phase.label)
             output.append("_us=")

@@ -11,8 +11,10 @@ import PinfoldTLS
 /// touching the heap; whoever shows it turns it into text.
 package struct FlowRecord: Sendable {
     /// What is counted of it: where it came in and where it went, its status, what the cache did,
-    /// its duration and its phases, its bytes, and why it failed or was not stored.
+    /// its duration, its bytes, and why it failed or was not stored.
     package var counted: ExchangeRecord
+    /// What it spent its time on.
+    package var phases = PhaseTimes()
     /// When the request's head was complete, in milliseconds since 1970.
     package var timeMilliseconds: Int64 = 0
     /// The exchange's number, which also appears in error replies; shown as 16 hexadecimal digits.
@@ -60,8 +62,9 @@ package struct FlowRecord: Sendable {
     package var beganMicroseconds: Int64 = 0
 
     /// A record of a client's exchange; everything else is to be filled in.
-    package init(client: Endpoint, counted: ExchangeRecord) {
+    package init(client: Endpoint, counted: ExchangeRecord, phases: PhaseTimes = PhaseTimes()) {
         self.counted = counted
+        self.phases = phases
         clientAddress = client.address
         clientPort = client.port
     }

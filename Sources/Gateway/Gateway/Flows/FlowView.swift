@@ -93,7 +93,7 @@ struct FlowView: Sendable {
             .number("duration_us", "How long it took, in microseconds.") {
                 Int(clamping: $0.counted.durationMicroseconds)
             },
-            .object("phases", phases) { $0.counted.phases },
+            .object("phases", phases) { $0.record.phases },
             .number("requestBytes", "Bytes of content, or in a tunnel, from the client.") {
                 Int(clamping: $0.counted.requestBytes)
             },

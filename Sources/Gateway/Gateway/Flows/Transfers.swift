@@ -149,7 +149,7 @@ struct TransferPage: Sendable {
             .number("status", "The status that the client was sent; 0 for none yet.") {
                 Int($0.view.counted.status)
             },
-            .object("phases", FlowView.phases) { $0.view.counted.phases },
+            .object("phases", FlowView.phases) { $0.view.record.phases },
             .number("requestBytes", "Bytes of content from the client.") {
                 Int(clamping: $0.view.counted.requestBytes)
             },

@@ -6,7 +6,9 @@ import PinfoldMetrics
 // What the worker does for its exchanges: it makes the record of each one that has ended, and
 // passes it to whoever shows exchanges.
 extension Worker: EnvironmentHost {
-    package func exchangeEnded(_ exchange: Exchange, _ counted: ExchangeRecord) {
+    package func exchangeEnded(
+        _ exchange: Exchange, _ counted: ExchangeRecord, _ phases: PhaseTimes
+    ) {
         guard let peer = exchange.intake.peer else { return }
         if environment.keepsResponseHeads { stopUnlessWatched() }
         // Before anything is made for it: refusals must stay cheap, however many there are.
@@ -18,7 +20,7 @@ extension Worker: EnvironmentHost {
         let trace = exchange.joinTrace()
         let isRecorded = spans != nil && trace?.isSampled ?? false
         guard isRecorded || isHeld || shared.accessLog != nil else { return }
-        var record = FlowRecord(client: peer, counted: counted)
+        var record = FlowRecord(client: peer, counted: counted, phases: phases)
         let notes = fill(&record, from: exchange)
         record.trace = trace
         if isRecorded {
@@ -79,7 +81,8 @@ extension Worker: EnvironmentHost {
     /// An exchange that is under way, as it is now; `nil` if it is over.
     func flow(of exchange: Exchange, _ progress: ExchangeProgress) -> HeldFlow? {
         guard let peer = exchange.intake.peer else { return nil }
-        var record = FlowRecord(client: peer, counted: progress.counted)
+        var record = FlowRecord(
+            client: peer, counted: progress.counted, phases: progress.phases)
         let notes = fill(&record, from: exchange)
         let session = exchange.intake.ingress?.session
         let extra = HeldFlow.Extra(of: exchange)

@@ -79,14 +79,14 @@ struct SpanEncoder {
     // MARK: The phases
 
     private static func phases(of record: FlowRecord) -> [Phase] {
-        Phase.allCases.filter { record.counted.phases[$0] != nil }
+        Phase.allCases.filter { record.phases[$0] != nil }
     }
 
     private mutating func appendPhases(
         of entry: AccessLogRing.Entry, _ trace: ExchangeTrace, from begin: UInt64, to end: UInt64,
         _ writer: inout ProtobufWriter
     ) -> Int {
-        let phases = entry.record.counted.phases
+        let phases = entry.record.phases
         let happened = Self.phases(of: entry.record)
         var start = begin
         for phase in happened {

@@ -38,8 +38,8 @@ struct Record: ParsableCommand {
     var method: String?
 
     @Option(
-        help: ArgumentHelp("Only what is answered with this status: 502, or 5xx.", valueName: "status")
-    )
+        help: ArgumentHelp(
+            "Only what is answered with this status: 502, or 5xx.", valueName: "status"))
     var status: String?
 
     @Option(
@@ -82,7 +82,7 @@ struct Record: ParsableCommand {
             throw ValidationError("--bodies \(bodies): expected a size, such as 64KiB")
         }
         if let size, (Quantity.bytes(size) ?? 0) < 1024 {
-            throw ValidationError("--size \(size): expected a size of at least 1KiB, such as 100MiB")
+            throw ValidationError("--size \(size): expected at least 1KiB, such as 100MiB")
         }
         if let duration, (Quantity.milliseconds(duration) ?? 0) <= 0 {
             throw ValidationError("--duration \(duration): expected a time, such as 30s")

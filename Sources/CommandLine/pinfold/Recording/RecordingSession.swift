@@ -168,8 +168,7 @@ final class RecordingSession: Sendable {
         switch value?["type"]?.text {
         case "hello": begin(&state)
         case "entry":
-            guard let file = state.file, let entry = value?["entry"] else { fallthrough }
-            add(entry, to: file, &state)
+            if let file = state.file, let entry = value?["entry"] { add(entry, to: file, &state) }
         case "dropped": state.dropped += value?["count"]?.count ?? 0
         case "end": state.because = value?["because"]?.text
         default: state.outcome = .brokenOff("what the gateway sends is no recording")

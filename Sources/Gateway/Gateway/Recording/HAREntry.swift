@@ -80,9 +80,9 @@ struct HAREntry: Sendable {
             "bodySize": Self.count(view.counted.requestBytes),
         ]
         if options.bodyBytes > 0, recorded.hasContents, view.counted.requestBytes > 0 {
-            value["postData"] = HARContent(
-                recorded.request, of: request, atMost: options.bodyBytes
-            ).posted
+            let content = HARContent(
+                recorded.request, of: request, atMost: options.bodyBytes)
+            value["postData"] = content.posted
         }
         return .dictionary(value)
     }
@@ -169,7 +169,7 @@ struct HARURL: Sendable {
                 ASCII.isLetter($0) || ASCII.isDigit($0) || ".-_:[]".utf8.contains($0)
             }
         // A tunnel has no scheme. Nearly all are for TLS.
-        let scheme = target.scheme ?? "https"
+        let scheme = target.scheme ?? (isHost ? "https" : "http")
         let isURL = scheme == "http" || scheme == "https"
         let path = target.text(withQuery: showsQuery) ?? "/"
         let escaped = PercentCoding.encode(path.utf8) { $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }

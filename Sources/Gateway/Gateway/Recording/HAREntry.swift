@@ -62,9 +62,10 @@ struct HAREntry: Sendable {
 
     private static func count(_ bytes: UInt64) -> DocumentValue { .number(DocumentNumber(bytes)) }
 
+    /// As browsers write it.
     private var version: DocumentValue {
         let text = "\(view.record.protocolLabel)"
-        return .string(text.isEmpty ? "unknown" : text)
+        return .string(text.isEmpty ? "unknown" : text == "HTTP/2.0" ? "HTTP/2" : text)
     }
 
     // MARK: Messages

@@ -254,7 +254,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",
     ],
     "CommandLine/TrustCheckTests": ["HTTPCore", "pinfold"],
-    "CommandLine/AdministrationTests": ["Documents", "pinfold"],
+    "CommandLine/AdministrationTests": ["TestSupport", "Documents", "pinfold"],
 ]
 
 /// Of the imports, what other packages provide.

@@ -97,8 +97,8 @@ def test_every_described_path_is_served(shared_gateway):
     for path, methods in document["paths"].items():
         for method in ("get", "head", "post", "put", "delete", "patch", "options"):
             known = method in methods or method == "head" and "get" in methods
-            if path == "/api/v1/events" and method == "get":
-                continue  # It does not end.
+            if path in ("/api/v1/events", "/api/v1/record") and method == "get":
+                continue  # They do not end.
             answer = call(shared_gateway, method.upper(), path.replace("{id}", "0" * 16))
             assert (answer.status == 405) != known, (method, path, answer.status)
 

@@ -11,7 +11,8 @@ struct Pinfold: ParsableCommand {
         abstract: "An HTTP gateway that verifies and pins TLS, caches, and reports.",
         version: Revision.versionAndCommit,
         subcommands: [
-            Run.self, Status.self, Reload.self, Upgrade.self, CacheCommand.self, Check.self,
+            Run.self, Status.self, Reload.self, Upgrade.self, Record.self, CacheCommand.self,
+            Check.self,
             Trust.self, Reasons.self,
             Explain.self,
             Transform.self,

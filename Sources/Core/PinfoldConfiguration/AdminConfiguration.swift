@@ -17,6 +17,8 @@ package struct AdminConfiguration: Sendable, Equatable {
     package var metrics = Metrics.open
     /// The names that requests may use in addition to the loopback names and the address itself.
     package var hosts: [HostPattern] = []
+    /// Whether an operator may record the values of secret fields.
+    package var recordSecrets = false
 
     /// Creates the defaults.
     package init() {}

@@ -18,6 +18,7 @@ struct DefaultsTests {
         #expect(snapshot.listeners.map(\.kind) == [.forward])
         #expect(snapshot.admin.address.description == "127.0.0.1:9090")
         #expect(snapshot.admin.token == nil)
+        #expect(!snapshot.admin.recordSecrets)
         #expect(snapshot.access.clients.map(\.description) == ["127.0.0.0/8", "::1/128"])
         #expect(snapshot.access.connectPorts == .ports([443]))
         #expect(snapshot.access.allow == DestinationList())

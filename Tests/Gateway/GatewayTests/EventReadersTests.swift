@@ -201,7 +201,7 @@ struct GatewayObserverTests {
         func observer(workers: Int = 2) -> GatewayObserver {
             let flows = FlowAdministration(ring: FlowRing(), labels: RouteLabels()) {}
             return GatewayObserver(
-                flows,
+                flows, Recordings(labels: RouteLabels()),
                 GatewayObserver.Source(
                     reading: { nil }, hosts: { [] }, pinsets: { [] },
                     activity: { ActivityReport(ActivityTracker()) },

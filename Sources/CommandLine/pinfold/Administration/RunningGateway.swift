@@ -76,10 +76,10 @@ final class RunningGateway: Sendable {
         var value: DocumentValue? { try? JSONDocument.value(of: body) }
     }
 
-    private let target: Target
-    private let token: String?
+    let target: Target
+    let token: String?
     /// How long an answer is waited for, in milliseconds.
-    private let timeout: Int64
+    let timeout: Int64
     private let policy: SecurityPolicy
     private let certificate: ClientCertificate?
 
@@ -158,7 +158,7 @@ final class RunningGateway: Sendable {
     }
 
     /// The session, which keeps its connection for the next request.
-    private func openSession() throws -> SessionManager {
+    func openSession() throws(ClientError) -> SessionManager {
         if let known = session.withLock({ $0 }) { return known }
         var configuration = SessionConfiguration()
         configuration.securityPolicy = policy

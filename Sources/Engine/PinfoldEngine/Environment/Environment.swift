@@ -37,6 +37,10 @@ package final class Environment {
     package var reportsExchanges = false
     /// Whether exchanges that begin keep the heads of their responses, to be reported.
     package var keepsResponseHeads = false
+    /// The most bytes that are kept of each.
+    package var keptHeadBytes = 2048
+    /// Whether exchanges whose heads are kept ask the host whether their content is, too.
+    package var keepsContents = false
     /// Whether exchanges began or ended since the last call of ``takeActivity()``.
     private var hadActivity = false
     /// Answers requests that are for the gateway itself.
@@ -414,6 +418,9 @@ package protocol EnvironmentHost: AnyObject {
     /// An exchange of a client has ended and been counted. Its values are valid during the call,
     /// except for `client`, which it has left; byte counts and duration are in the record.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord, _ phases: PhaseTimes)
+    /// An exchange of a client begins: where the content of its messages is kept; `nil` if it is
+    /// not. Asked only if ``Environment/keepsContents`` is set.
+    func contents(of exchange: Exchange) -> KeptContents?
     /// Descriptors have run out. Returns true if some were freed.
     func freeDescriptors() -> Bool
     /// Takes over an intercepted tunnel's client connection, to speak TLS on it in the name of the

@@ -233,6 +233,7 @@ extension Exchange {
     /// Accepts content of the request. Returns false if no more is accepted until `resumeContent`.
     package func content(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
         intake.received(bytes.count)
+        if let contents = remarks.contents { contents.received(bytes) }
         if let paced = limiting?.paced, paced.pacesContent {
             return paced.accept(bytes, owner: owner, isLast: isLast)
         }

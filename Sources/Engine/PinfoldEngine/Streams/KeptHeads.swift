@@ -2,22 +2,26 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-/// A client's stream on which the final head is noted as it is sent, wherever it comes from.
+/// A client's stream on which the final head is noted as it is sent, wherever it comes from, and for
+/// a recording that wants it, the content after it.
 ///
 /// It takes the place of the client's own stream only while somebody looks at exchanges, so that
 /// nothing on the way of a response has to ask. A route's rules (``ChangedHeads``) are outside:
 /// what is noted is what the client gets.
 final class KeptHeads: DownstreamStream {
-    /// The most bytes of a head that are kept.
-    static let maximumBytes = 2048
-
     private let stream: any DownstreamStream
     /// The exchange owns this, and ends before it is used for another one.
     private unowned let exchange: Exchange
+    /// `nil` if only heads are kept.
+    private let contents: KeptContents?
+    /// The most bytes of a head that are kept.
+    private let headBytes: Int
 
-    init(of stream: any DownstreamStream, in exchange: Exchange) {
+    init(of stream: any DownstreamStream, in exchange: Exchange, _ contents: KeptContents?) {
         self.stream = stream
         self.exchange = exchange
+        self.contents = contents
+        headBytes = exchange.environment.keptHeadBytes
     }
 
     func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
@@ -37,12 +41,25 @@ final class KeptHeads: DownstreamStream {
 
     func withdrawHead() -> Bool {
         let isWithdrawn = stream.withdrawHead()
-        if isWithdrawn { exchange.remarks.sent(head: []) }
+        if isWithdrawn {
+            exchange.remarks.sent(head: [])
+            contents?.withdrawn()
+        }
         return isWithdrawn
     }
 
+    func send(_ content: UnsafeRawBufferPointer, owner: AnyObject) {
+        contents?.sent(content)
+        stream.send(content, owner: owner)
+    }
+
+    func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
+        contents?.sent(file, offset: offset, count: count)
+        stream.sendFile(file, offset: offset, count: count)
+    }
+
     private func note(_ head: borrowing HeadDraft) {
-        exchange.remarks.sent(head: head.beginning(of: Self.maximumBytes))
+        exchange.remarks.sent(head: head.beginning(of: headBytes))
     }
 
     // MARK: Everything else is the stream's
@@ -61,12 +78,6 @@ final class KeptHeads: DownstreamStream {
         stream.makeHead(status: status, phrase: phrase, room: room)
     }
     func sendInterim(_ head: consuming HeadDraft) { stream.sendInterim(head) }
-    func send(_ content: UnsafeRawBufferPointer, owner: AnyObject) {
-        stream.send(content, owner: owner)
-    }
-    func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
-        stream.sendFile(file, offset: offset, count: count)
-    }
     func finish(trailers: TrailerSection?) -> Bool { stream.finish(trailers: trailers) }
     func flush() -> Bool { stream.flush() }
     func resumeContent() { stream.resumeContent() }
@@ -78,10 +89,13 @@ final class KeptHeads: DownstreamStream {
 }
 
 extension Exchange {
-    /// Notes the final head that the client is sent, for whoever looks at exchanges.
+    /// Notes the final head that the client is sent, for whoever looks at exchanges, and the content
+    /// of both messages for a recording that wants it.
     @inline(never)
     func keepResponseHead(of stream: any DownstreamStream) {
-        client = KeptHeads(of: stream, in: self)
+        let contents = environment.keepsContents ? environment.host?.contents(of: self) : nil
+        if let contents { remarks.keep(contents) }
+        client = KeptHeads(of: stream, in: self, contents)
     }
 }
 

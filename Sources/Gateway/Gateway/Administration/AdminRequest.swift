@@ -32,6 +32,8 @@ package struct AdminRequest: Sendable {
     package var isMisdirected: Bool
     /// Who may read which page.
     package var access: AdminAccess
+    /// Whether the configuration allows recordings with the values of secret fields.
+    package var mayRecordSecrets = false
     /// The content of the pages for which ``AdminSetup/isShown(at:)`` is true; `nil` for the
     /// others.
     package var setup: AdminSetup?

@@ -46,14 +46,22 @@ struct FlowFilter: Sendable {
         parameter("after", "Only those after this sequence."),
     ]
 
+    /// Those of them that say which exchanges are wanted, and not how many of those that are held.
+    static let matching = parameters.filter { !["limit", "cursor", "after"].contains($0.name) }
+
     private static func parameter(_ name: String, _ text: String) -> AdminResource.Parameter {
         AdminResource.Parameter(name: name, description: text)
     }
 
     /// Reads it from a query.
-    /// - Parameter isFull: whether who asks may see who asked.
-    init(_ query: AdminQuery, isFull: Bool) throws(AdminError) {
-        let names = Self.parameters.map(\.name)
+    /// - Parameters:
+    ///   - isFull: whether who asks may see who asked.
+    ///   - parameters: those that the query may have.
+    init(
+        _ query: AdminQuery, isFull: Bool,
+        taking parameters: [AdminResource.Parameter] = Self.parameters
+    ) throws(AdminError) {
+        let names = parameters.map(\.name)
         if let unknown = query.unknown(besides: names) {
             throw Self.invalid(
                 "unknown parameter \(unknown); expected one of " + names.joined(separator: ", "))
@@ -138,9 +146,20 @@ struct FlowFilter: Sendable {
         if let status, !status.contains(counted.status) { return false }
         if let client, !client.contains(client: view.record.clientAddress) { return false }
         for (member, text) in texts where member.value(of: view) != text { return false }
+        return isMet(by: view.target)
+    }
+
+    /// Whether an exchange that has just begun may be wanted, as far as its request tells.
+    func mayAccept(_ flow: HeldFlow) -> Bool {
+        if let client, !client.contains(client: flow.record.clientAddress) { return false }
+        if let method = texts[.method], method != flow.methodText { return false }
+        return host == nil || isMet(by: FlowTarget(flow))
+    }
+
+    private func isMet(by target: FlowTarget) -> Bool {
         guard let host else { return true }
-        let (name, port) = view.target.hostAndPort
-        return host.matches(host: name, port: port ?? (view.target.scheme == "http" ? 80 : 443))
+        let (name, port) = target.hostAndPort
+        return host.matches(host: name, port: port ?? (target.scheme == "http" ? 80 : 443))
     }
 }
 

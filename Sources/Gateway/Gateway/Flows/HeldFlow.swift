@@ -1,22 +1,29 @@
 import HTTPCore
 import PinfoldEngine
 
-/// An exchange that the ring holds: its record, and its texts within limits, in one allocation.
+/// An exchange that the ring or a recording holds: its record, and its texts within limits, in one
+/// allocation.
 struct HeldFlow: Sendable {
-    /// The most bytes of each text. Together with the record they are less than 9 KiB, the most
-    /// that an exchange takes.
-    private enum Limit {
-        static let head = 3072
-        static let responseHead = 2048
-        static let detail = 512
-        static let note = 256
+    /// The most bytes of each text. Their ends are numbers of 16 bits.
+    struct Limits: Sendable {
+        var head = 3072
+        var responseHead = 2048
+        var detail = 512
+        var note = 256
+
+        /// Of the ring: with the record they are less than 9 KiB, the most that an exchange takes.
+        static let ofRing = Limits()
+        /// Of a recording, which is to have the heads that occur whole: 54 KiB.
+        static let ofRecording = Limits(head: 24_576, responseHead: 24_576, detail: 2048)
     }
 
-    /// What of an exchange is held besides what the access log has.
+    /// What of an exchange is held or recorded besides what the access log has.
     struct Extra {
         var responseHead: [UInt8] = []
         /// Why it was refused or failed, in words.
         var detail: [UInt8] = []
+        /// The bodies that are kept for recordings.
+        var contents: KeptContents?
     }
 
     let record: FlowRecord
@@ -51,34 +58,34 @@ struct HeldFlow: Sendable {
 
     init(
         _ record: FlowRecord, head: Span<UInt8>, texts: FlowTexts, session: ClientSession?,
-        notes: FlowNotes, extra: Extra
+        notes: FlowNotes, extra: Extra, limits: Limits = .ofRing
     ) {
         self.record = record
-        let held = head.extracting(first: Limit.head)
+        let held = head.extracting(first: limits.head)
         isHeadCut = head.count > held.count
-        isResponseHeadCut = extra.responseHead.count >= Limit.responseHead
+        isResponseHeadCut = extra.responseHead.count >= limits.responseHead
         (method, target) = (texts.method.cut(to: held.count), texts.target.cut(to: held.count))
         isTargetCut = texts.target.end > held.count
         // A part of it would be another host.
         host = texts.authority.end > held.count ? ByteRange() : texts.authority
         var bytes: [UInt8] = []
         bytes.reserveCapacity(
-            held.count + min(extra.responseHead.count, Limit.responseHead)
-                + min(extra.detail.count, Limit.detail)
+            held.count + min(extra.responseHead.count, limits.responseHead)
+                + min(extra.detail.count, limits.detail)
                 + [
                     session?.subjectBytes.count ?? 0, session?.tunnelBytes.count ?? 0,
                     notes.steps.count, notes.rule.count, notes.reported.count, notes.user.count,
                     notes.way.count, notes.authority.count,
-                ].reduce(0) { $0 + min($1, Limit.note) })
-        func add(_ text: [UInt8], _ limit: Int = Limit.note) -> UInt16 {
-            bytes.append(contentsOf: text.prefix(limit))
+                ].reduce(0) { $0 + min($1, limits.note) })
+        func add(_ text: [UInt8], _ limit: Int? = nil) -> UInt16 {
+            bytes.append(contentsOf: text.prefix(limit ?? limits.note))
             return UInt16(clamping: bytes.count)
         }
         held.withUnsafeBytes { bytes.append(contentsOf: $0) }
         ends = Ends(
             head: UInt16(clamping: bytes.count),
-            responseHead: add(extra.responseHead, Limit.responseHead),
-            detail: add(extra.detail, Limit.detail), subject: add(session?.subjectBytes ?? []),
+            responseHead: add(extra.responseHead, limits.responseHead),
+            detail: add(extra.detail, limits.detail), subject: add(session?.subjectBytes ?? []),
             tunnel: add(session?.tunnelBytes ?? []), steps: add(notes.steps),
             rule: add(notes.rule), reported: add(notes.reported), user: add(notes.user),
             way: add(notes.way), authority: add(notes.authority))
@@ -134,6 +141,7 @@ extension HeldFlow.Extra {
     init(of exchange: Exchange) {
         responseHead = exchange.remarks.responseHead
         if let fault = exchange.remarks.fault { detail = Array(fault.explanation.utf8) }
+        contents = exchange.remarks.contents
     }
 }
 

@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// The lines of a head, with `***` in place of what is secret: nobody is shown that, whatever they
-/// have proved.
+/// have proved, except in a recording where the configuration allows it.
 struct MaskedHead: Sendable {
     /// A field.
     struct Field: Sendable, Equatable {
@@ -32,20 +32,34 @@ struct MaskedHead: Sendable {
     /// - Parameters:
     ///   - head: in the form of HTTP/1.
     ///   - isCut: whether more lines followed.
-    init(_ head: some Collection<UInt8>, isCut: Bool) {
+    ///   - showsSecrets: whether nothing is masked.
+    init(_ head: some Collection<UInt8>, isCut: Bool, showsSecrets: Bool = false) {
         var lines = head.split(separator: UInt8(ascii: "\n"))
             .map { String(decoding: $0.last == 0x0d ? $0.dropLast() : $0, as: UTF8.self) }
             .filter { !$0.isEmpty }
         // Of the last one it is not known what it would have been.
         if isCut { lines = lines.dropLast() }
         let first = lines.first.map { Self.isStart($0) } ?? false
+        let fieldLines = lines.dropFirst(first ? 1 : 0)
+        guard !showsSecrets else {
+            start = first ? lines[0] : nil
+            fields = fieldLines.map(Self.shownField)
+            return
+        }
         start = first ? Self.withoutUserinfo(start: lines[0]) : nil
-        fields = lines.dropFirst(first ? 1 : 0).map(Self.field)
+        fields = fieldLines.map(Self.field)
     }
 
     /// A field's name contains no space.
     private static func isStart(_ line: String) -> Bool {
         line.prefix { $0 != ":" }.contains(" ") || line.hasPrefix("HTTP/")
+    }
+
+    private static func shownField(_ line: String) -> Field {
+        let name = line.prefix { $0 != ":" }
+        return Field(
+            name: String(name), value: String(line.dropFirst(name.count + 1).trimmingSpaces),
+            isMasked: false)
     }
 
     private static func field(_ line: String) -> Field {

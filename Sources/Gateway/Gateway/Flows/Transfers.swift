@@ -100,7 +100,7 @@ extension Worker {
         if exchanges.count > TransferRound.limit { exchanges.sort { $0.bytes > $1.bytes } }
         let transfers = exchanges.prefix(TransferRound.limit).compactMap { one -> Transfer? in
             guard let progress = one.exchange.progress,
-                let flow = flow(of: one.exchange, progress)
+                let flow = flow(of: one.exchange, progress.counted, progress.phases)
             else { return nil }
             return Transfer(
                 flow: flow, state: progress.state, length: progress.length, worker: index)

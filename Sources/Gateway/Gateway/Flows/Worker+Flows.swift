@@ -42,7 +42,7 @@ extension Worker: EnvironmentHost {
     /// - Parameters:
     ///   - head: the bytes of the request's head, valid during the call.
     ///   - texts: where the texts are in it.
-    ///   - extra: what only the ring holds; `nil` if it does not hold the exchange.
+    ///   - extra: what only the ring holds, and recordings; `nil` if it does not hold the exchange.
     private func pass(
         _ record: FlowRecord, _ head: Span<UInt8>, _ texts: FlowTexts, _ session: ClientSession?,
         _ notes: FlowNotes, _ extra: HeldFlow.Extra?
@@ -59,6 +59,12 @@ extension Worker: EnvironmentHost {
                 HeldFlow(
                     record, head: head, texts: texts, session: session, notes: notes,
                     extra: extra))
+            if shared.recordings.isActive {
+                shared.recordings.add(
+                    HeldFlow(
+                        record, head: head, texts: texts, session: session, notes: notes,
+                        extra: extra, limits: .ofRecording), extra.contents)
+            }
         }
     }
 
@@ -79,10 +85,14 @@ extension Worker: EnvironmentHost {
     }
 
     /// An exchange that is under way, as it is now; `nil` if it is over.
-    func flow(of exchange: Exchange, _ progress: ExchangeProgress) -> HeldFlow? {
+    /// - Parameters:
+    ///   - counted: what is counted of it until now.
+    ///   - phases: what it has spent its time on until now.
+    func flow(
+        of exchange: Exchange, _ counted: ExchangeRecord, _ phases: PhaseTimes
+    ) -> HeldFlow? {
         guard let peer = exchange.intake.peer else { return nil }
-        var record = FlowRecord(
-            client: peer, counted: progress.counted, phases: progress.phases)
+        var record = FlowRecord(client: peer, counted: counted, phases: phases)
         let notes = fill(&record, from: exchange)
         let session = exchange.intake.ingress?.session
         let extra = HeldFlow.Extra(of: exchange)

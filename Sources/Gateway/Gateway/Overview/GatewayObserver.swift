@@ -67,12 +67,15 @@ final class GatewayObserver: Sendable {
     private let monitor = Monitor(State())
     private let source: Source
     private let flows: FlowAdministration
+    /// Recordings have their own thread, but the time is told to them here.
+    private let recordings: Recordings
     /// Where reports are written: not where metrics are, which must come in time.
     private let reports = ThreadPool(name: "reports", threads: 1, niceness: 5, limit: 64)
     private let thread = Locked<Thread?>(nil)
 
-    init(_ flows: FlowAdministration, _ source: Source) {
+    init(_ flows: FlowAdministration, _ recordings: Recordings, _ source: Source) {
         self.flows = flows
+        self.recordings = recordings
         self.source = source
     }
 
@@ -93,12 +96,16 @@ final class GatewayObserver: Sendable {
             return state.readers.end(saying: EventWriting.bye)
         }
         for (reply, piece) in due { reply(piece) }
+        recordings.end(because: .bye, isLast: true)
     }
 
-    /// Whether all readers have been told, and have left.
-    var hasNoReaders: Bool { monitor.withLock { $0.places == 0 } }
+    /// Whether all readers have been told, and have left, those of recordings as well.
+    var hasNoReaders: Bool { monitor.withLock { $0.places == 0 } && recordings.isEmpty }
 
-    func takeReaders() { monitor.withLock { $0.isEnding = false } }
+    func takeReaders() {
+        monitor.withLock { $0.isEnding = false }
+        recordings.takeReaders()
+    }
 
     /// Ends the threads.
     func close() {
@@ -107,6 +114,7 @@ final class GatewayObserver: Sendable {
         monitor.broadcast()
         thread.withLock { $0.take() }?.join()
         reports.close()
+        recordings.close()
     }
 
     // MARK: What it has seen
@@ -187,6 +195,15 @@ final class GatewayObserver: Sendable {
         }
     }
 
+    /// Begins a recording.
+    func record(_ options: RecordingOptions) -> Recordings.Beginning {
+        flows.watch()
+        // What was recorded under another configuration ends, and not what begins under this one.
+        followConfiguration()
+        defer { monitor.signal() }
+        return recordings.begin(options)
+    }
+
     // MARK: The thread
 
     private enum Step { case ends, looks }
@@ -198,7 +215,8 @@ final class GatewayObserver: Sendable {
             let now = Clock.monotonicNanoseconds()
             if state.isClosed { return .done(Step.ends) }
             if state.readers.hasNew { return .done(.looks) }
-            let isBusy = state.readers.count > 0 || state.asking != nil
+            let isBusy =
+                state.readers.count > 0 || state.asking != nil || recordings.isActive
             let sample = state.nextSample * 1_000_000
             let due = isBusy ? min(next, sample) : sample
             return now >= due ? .done(.looks) : .until(due)
@@ -209,6 +227,7 @@ final class GatewayObserver: Sendable {
         giveUpRound(at: now)
         followConfiguration()
         tellReaders(at: now)
+        if recordings.tick(at: now) { flows.watch() }
         return true
     }
 
@@ -241,12 +260,14 @@ final class GatewayObserver: Sendable {
     /// With another configuration it is judged anew who may read what: readers ask again.
     private func followConfiguration() {
         let generation = source.generation()
-        let due = monitor.withLock { state -> [(EventReaders.Reply, LocalPiece)] in
+        let due = monitor.withLock { state -> [(EventReaders.Reply, LocalPiece)]? in
             defer { state.generation = generation }
-            guard let former = state.generation, former != generation else { return [] }
+            guard let former = state.generation, former != generation else { return nil }
             return state.readers.end(saying: EventWriting.configuration(generation))
         }
+        guard let due else { return }
         for (reply, piece) in due { reply(piece) }
+        recordings.end(because: .configuration)
     }
 
     private func tellReaders(at now: Int64) {

@@ -2,13 +2,19 @@ import PinfoldEngine
 
 extension GatewayProcess {
     /// Makes what looks at the gateway, and the resources that show it.
-    func observe(_ ring: FlowRing, _ labels: RouteLabels, for source: inout AdminSource) {
+    /// - Returns: what is recorded of exchanges.
+    func observe(
+        _ ring: FlowRing, _ labels: RouteLabels, for source: inout AdminSource
+    ) -> Recordings {
         let (published, mailboxes) = (published, mailboxes)
         let flows = FlowAdministration(ring: ring, labels: labels) {
             for mailbox in mailboxes { mailbox.post(.watchFlows) }
         }
+        let recordings = Recordings(labels: labels, workers: mailboxes.count) { round in
+            for mailbox in mailboxes { mailbox.post(.followRecordings(round)) }
+        }
         let observer = GatewayObserver(
-            flows,
+            flows, recordings,
             GatewayObserver.Source(
                 reading: { published.reading() }, hosts: { published.hostTraffic() },
                 pinsets: { published.pinsetMetrics() },
@@ -25,5 +31,6 @@ extension GatewayProcess {
             hosts: { published.hosts(observer.history) },
             pins: { published.pins(observer.history, flows, isFull: $0) },
             reachability: { published.reachability() }, observer: observer)
+        return recordings
     }
 }

@@ -236,7 +236,7 @@ package final class GatewayProcess {
         source.cache = cache
         source.work = { [scrapes] in scrapes.run($0) }
         let flows = FlowRing()
-        observe(flows, labels, for: &source)
+        let recordings = observe(flows, labels, for: &source)
         let site = AdminSite(source: source, version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
@@ -252,7 +252,7 @@ package final class GatewayProcess {
             transformationWork: contents.work)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
-            accessLog: try makeAccessLog(), flows: flows,
+            accessLog: try makeAccessLog(), flows: flows, recordings: recordings,
             spans: try makeSpanExporter(policy, resolver),
             notifyActivity: { first.post(.activityChanged) },
             administration: { site.answer(to: $0) })

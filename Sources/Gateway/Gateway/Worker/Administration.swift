@@ -32,6 +32,7 @@ final class Administration: LocalSite {
         asked.origin = values(.origin, of: request, in: bytes)
         asked.fetchSite = value(named: "sec-fetch-site", of: request, in: bytes)
         asked.lastEventID = value(named: "last-event-id", of: request, in: bytes)
+        asked.mayRecordSecrets = admin.recordSecrets
         asked.host = value(.host, of: request, in: bytes) ?? ""
         switch request.framing {
         case .none: break

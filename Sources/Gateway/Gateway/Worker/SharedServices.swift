@@ -19,6 +19,8 @@ package final class SharedServices: Sendable {
     package let accessLog: AccessLog?
     /// Holds the latest exchanges.
     let flows: FlowRing
+    /// What is recorded of exchanges.
+    let recordings: Recordings
     /// Sends spans to a collector; `nil` if there never is one.
     let spans: SpanExporter?
     /// Handles requests to the administrative listener.
@@ -67,7 +69,7 @@ package final class SharedServices: Sendable {
     package init(
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
         pinReporter: PinReporter?, accessLog: AccessLog?, flows: FlowRing = FlowRing(),
-        spans: SpanExporter? = nil,
+        recordings: Recordings? = nil, spans: SpanExporter? = nil,
         notifyActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminAnswer
     ) {
@@ -76,6 +78,7 @@ package final class SharedServices: Sendable {
         self.pinReporter = pinReporter
         self.accessLog = accessLog
         self.flows = flows
+        self.recordings = recordings ?? Recordings(labels: engine.labels)
         self.spans = spans
         self.notifyActivity = notifyActivity
         self.administration = administration

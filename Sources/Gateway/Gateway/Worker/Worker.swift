@@ -95,6 +95,7 @@ final class Worker {
         case .accepted(let descriptor, let peer, let name, let endpoint):
             serve(descriptor, from: peer, ofListener: name, at: endpoint)
         case .watchFlows: watchFlows()
+        case .followRecordings(let round): followRecordings(round)
         case .reportTransfers(let round): reportTransfers(to: round)
         case .answer(let round): shared.turns.answered(index, round: round)
         case .descriptorsWanted: closeIdleForDescriptors()

@@ -20,6 +20,8 @@ package enum WorkerMessage: Sendable {
     case accepted(Int32, Endpoint, name: String, at: Endpoint)
     /// Somebody looks at exchanges: report all of them.
     case watchFlows
+    /// A recording has begun or ended.
+    case followRecordings(RecordingRound)
     /// Somebody wants to know what is under way.
     case reportTransfers(TransferRound)
     /// The loop shows that it turns, by answering.

@@ -26,6 +26,11 @@ extension Exchange {
 
         mutating func sent(head: [UInt8]) { responseHead = head }
 
+        /// What is kept of the content of both messages; `nil` unless a recording wants it.
+        package private(set) var contents: KeptContents?
+
+        mutating func keep(_ contents: KeptContents) { self.contents = contents }
+
         mutating func goes(through parent: UpstreamProxy?) { self.parent = parent }
 
         mutating func goes(toUnixSocket path: String) { unixPath = path }

@@ -23,6 +23,7 @@ package struct AdminAPI: Sendable {
             ] + AdminResource.ofCache(source.cache)
             + AdminResource.ofFlows(source.flows, work: source.reports)
             + AdminResource.ofOverview(source.overview, source.flows, work: source.reports)
+            + [AdminResource.record(source.overview)]
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]
     }

@@ -1,5 +1,5 @@
 /// Sizes and durations as text: a whole number and a unit.
-enum Quantity {
+package enum Quantity {
     /// The units of sizes, in bytes: decimal (KB) and binary (KiB).
     static let byteUnits: [(name: String, bytes: Int)] = [
         ("", 1), ("B", 1),
@@ -12,12 +12,12 @@ enum Quantity {
     ]
 
     /// Parses a size into bytes. The result is `nil` if it is malformed or too large for an `Int`.
-    static func bytes(_ text: String) -> Int? {
+    package static func bytes(_ text: String) -> Int? {
         parse(text, units: byteUnits.map { ($0.name, $0.bytes) })
     }
 
     /// Parses a duration into milliseconds. The result is `nil` if it is malformed or too large.
-    static func milliseconds(_ text: String) -> Int64? {
+    package static func milliseconds(_ text: String) -> Int64? {
         parse(text, units: durationUnits.map { ($0.name, $0.milliseconds) }).map(Int64.init)
     }
 

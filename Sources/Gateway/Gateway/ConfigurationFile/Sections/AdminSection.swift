@@ -50,6 +50,8 @@ extension AdminConfiguration {
                     field.boundedList(of: "host patterns")?.compactMap { reader.hostPattern($0) }
                 },
                 text: { YAMLText.list($0.map(\.description)) }),
+            ConfigurationKey(
+                "recordSecrets", \.recordSecrets, reading: { $1.boolean() }, text: { "\($0)" }),
         ])
     }
 

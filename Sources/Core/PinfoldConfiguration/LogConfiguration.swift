@@ -11,8 +11,18 @@ package struct LogConfiguration: Sendable, Equatable {
         case critical
     }
 
+    /// How a line of the operational log is written.
+    package enum Format: String, Sendable, Equatable, CaseIterable {
+        /// Time, level, message, and values with their names.
+        case text
+        /// One JSON object.
+        case json
+    }
+
     /// The lowest level that is written to standard error.
     package var level = Level.info
+    /// How a line is written there.
+    package var format = Format.text
     /// The access log; `nil` if none is written.
     package var access: AccessLogConfiguration?
 

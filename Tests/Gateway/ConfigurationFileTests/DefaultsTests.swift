@@ -70,7 +70,7 @@ struct DefaultsTests {
         #expect(timeouts.drainDelayMilliseconds == 0)
         #expect(timeouts.graceMilliseconds == 30_000)
         #expect(timeouts.tunnelGraceMilliseconds == 5_000)
-        #expect(snapshot.log.level == .info)
+        #expect(snapshot.log.level == .info && snapshot.log.format == .text)
         #expect(snapshot.log.access == nil)
         #expect(snapshot.tracing.traceparent == .pass && snapshot.tracing.otlp == nil)
         #expect(snapshot.tracing.sampleMillionths == 10_000)

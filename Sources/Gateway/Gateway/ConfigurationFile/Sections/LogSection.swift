@@ -4,7 +4,7 @@ import PinfoldConfiguration
 extension LogConfiguration {
     static var table: KeyTable<Self> {
         KeyTable(keys: [
-            .choice("level", \.level), accessKey,
+            .choice("level", \.level), .choice("format", \.format), accessKey,
         ])
     }
 

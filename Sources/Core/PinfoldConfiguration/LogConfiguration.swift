@@ -48,6 +48,10 @@ package struct AccessLogConfiguration: Sendable, Equatable {
     package var path = ""
     /// The format of a line.
     package var format = Format.json
+    /// What a line tells, in this order; empty for everything.
+    package var fields: [AccessLogField] = []
+    /// Which exchanges have a line.
+    package var sampling = AccessLogSampling()
 
     /// Creates the defaults.
     package init() {}

@@ -423,7 +423,7 @@ package final class GatewayProcess {
         if let access = next.log.access {
             shared?.accessLog?.reconfigure(
                 path: access.path, format: access.format == .json ? .json : .combined,
-                labels: accessLogLabels)
+                fields: access.fields, labels: accessLogLabels)
         } else {
             // The log itself stays unchanged until a restart.
             shared?.accessLog?.rename(accessLogLabels)

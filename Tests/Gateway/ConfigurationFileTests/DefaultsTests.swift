@@ -72,6 +72,8 @@ struct DefaultsTests {
         #expect(timeouts.tunnelGraceMilliseconds == 5_000)
         #expect(snapshot.log.level == .info && snapshot.log.format == .text)
         #expect(snapshot.log.access == nil)
+        #expect(snapshot.errorReplies == ErrorRepliesConfiguration())
+        #expect(snapshot.errorReplies.format == .negotiate && snapshot.errorReplies.page == nil)
         #expect(snapshot.tracing.traceparent == .pass && snapshot.tracing.otlp == nil)
         #expect(snapshot.tracing.sampleMillionths == 10_000)
         #expect(snapshot.limits.headLimits.headBytes == 32_768)

@@ -30,10 +30,24 @@ struct ErrorReplyContent {
         return phrase.isEmpty ? (status < 500 ? "Refused" : "Failed") : phrase
     }
 
-    /// The members that not every reply has, in this order.
-    private var details: [(name: String, value: String?)] {
-        [("excerpt", excerpt), ("server", server), ("tried", tried)]
+    /// A member that not every reply has.
+    private struct Detail {
+        let name: String
+        let value: String?
+
+        init(_ name: String, _ value: String?) {
+            self.name = name
+            self.value = value
+        }
     }
+
+    /// What is known of the failure.
+    private var details: [Detail] {
+        [Detail("excerpt", excerpt), Detail("server", server), Detail("tried", tried)]
+    }
+
+    /// What the request was.
+    private var circumstances: [Detail] { [Detail("host", host), Detail("time", time)] }
 
     /// The content of the reply.
     func written(in format: ReplyFormat) -> [UInt8] {
@@ -66,7 +80,7 @@ struct ErrorReplyContent {
         """
         {"status":\(status),"reason":\(JSONText.quoted(reason)),\
         "message":\(JSONText.quoted(message))\(Self.members(details)),"id":\(JSONText.quoted(id))\
-        \(Self.members([("host", host), ("time", time)]))}
+        \(Self.members(circumstances))}
 
         """
     }
@@ -77,14 +91,14 @@ struct ErrorReplyContent {
         {"type":"about:blank","title":\(JSONText.quoted(phrase)),"status":\(status),\
         "detail":\(JSONText.quoted(message)),"reason":\(JSONText.quoted(reason))\
         \(Self.members(details)),"id":\(JSONText.quoted(id))\
-        \(Self.members([("host", host), ("time", time)]))}
+        \(Self.members(circumstances))}
 
         """
     }
 
-    private static func members(_ values: [(name: String, value: String?)]) -> String {
-        values.map { name, value in
-            value.map { ",\(JSONText.quoted(name)):\(JSONText.quoted($0))" } ?? ""
+    private static func members(_ details: [Detail]) -> String {
+        details.map { detail in
+            detail.value.map { ",\(JSONText.quoted(detail.name)):\(JSONText.quoted($0))" } ?? ""
         }.joined()
     }
 
@@ -94,19 +108,17 @@ struct ErrorReplyContent {
         func entry(_ key: String, _ type: String, _ value: String?) -> String {
             value.map { "\t<key>\(key)</key>\n\t<\(type)>\(Self.xml($0))</\(type)>\n" } ?? ""
         }
-        let entries =
-            entry("status", "integer", "\(status)") + entry("reason", "string", reason)
-            + entry("message", "string", message)
-            + details.map { entry($0.name, "string", $0.value) }.joined()
-            + entry("id", "string", id) + entry("host", "string", host)
-            + entry("time", "date", time)
+        let texts =
+            [Detail("reason", reason), Detail("message", message)] + details
+            + [Detail("id", id), Detail("host", host)]
+        let entries = texts.map { entry($0.name, "string", $0.value) }.joined()
         return """
             <?xml version="1.0" encoding="UTF-8"?>
             <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
             "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
             <plist version="1.0">
             <dict>
-            \(entries)</dict>
+            \(entry("status", "integer", "\(status)"))\(entries)\(entry("time", "date", time))</dict>
             </plist>
 
             """
@@ -140,11 +152,10 @@ struct ErrorReplyContent {
         page += "</h1>\n<p>".utf8
         HTMLText.append(message, to: &page)
         page += "</p>\n<dl>\n".utf8
-        for (name, value) in [("reason", reason), ("host", host)] + details
-            + [("time", time), ("id", id)]
-        {
-            guard let value else { continue }
-            page += "<dt>\(name == "excerpt" ? "content" : name)</dt><dd>".utf8
+        let rows = [Detail("reason", reason)] + details + circumstances + [Detail("id", id)]
+        for row in rows {
+            guard let value = row.value else { continue }
+            page += "<dt>\(row.name == "excerpt" ? "content" : row.name)</dt><dd>".utf8
             HTMLText.append(value, to: &page)
             page += "</dd>\n".utf8
         }

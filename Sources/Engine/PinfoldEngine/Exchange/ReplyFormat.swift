@@ -40,7 +40,9 @@ enum ReplyFormat: Sendable, Equatable, CaseIterable {
         for offer in Self.offers {
             if best == 1000 { return }
             let weight = accepted.weight(of: offer.type)
-            if weight > best { (self, best) = (offer.format, weight) }
+            guard weight > best else { continue }
+            self = offer.format
+            best = weight
         }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import signal
@@ -96,6 +97,32 @@ def test_a_flood_of_one_refusal_is_a_few_lines_and_a_number(gateway):
     until(lambda: logged() == count, "every refusal is written or counted")
     assert running.metric("pinfold_log_suppressed_lines_total") > 0
     assert running.metric("pinfold_log_dropped_lines_total") == 0
+
+
+def test_as_json_every_line_is_an_object_and_numbers_are_numbers(gateway):
+    running = gateway({"workers": 1, "log": {"format": "json"}})
+    refused = "GET http://10.0.0.1/ HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n"
+    for _ in range(20):
+        assert running.ask(refused).status == 403
+
+    def refusals() -> list[dict]:
+        lines = [json.loads(line) for line in running.log().splitlines() if line.endswith("}")]
+        assert all(line["time"].endswith("Z") and line["level"] for line in lines)
+        return [line for line in lines if line["message"] == "request not served"]
+
+    # "more" is in place of lines.
+    until(lambda: sum(line.get("more", 1) for line in refusals()) == 20, "all are accounted for")
+    first = refusals()[0]
+    assert first["status"] == 403 and first["reason"] == "destination-refused"
+    assert first["id"] == running.wait_access(20)[0]["id"]
+
+
+def test_a_reload_changes_the_format_of_the_operational_log(gateway):
+    running = gateway({"workers": 1})
+    running.write_config(merged(running.config, {"log": {"format": "json"}}))
+    running.signal(signal.SIGHUP)
+    running.wait_log('"message":"configuration reloaded","generation":2')
+    assert re.match(r"\S+Z info \w", running.log())
 
 
 def test_a_reload_changes_the_level_of_all_threads(gateway):

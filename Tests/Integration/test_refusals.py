@@ -132,10 +132,11 @@ def test_a_refusal_names_its_reason_and_an_id_as_json(shared_gateway, origin_for
         check_error(wire.read_final(), 400, wire)
 
 
-def test_a_refusal_is_plain_text_otherwise(shared_gateway, origin_for_refusals):
+@pytest.mark.parametrize("accept", ["*/*", "image/png", "text/plain"])
+def test_a_refusal_is_plain_text_otherwise(shared_gateway, origin_for_refusals, accept):
     at = origin_for_refusals.authority
     response = shared_gateway.ask(
-        f"GET http://{at}/ HTTP/1.1\r\nHost: {at}\r\nHost: {at}\r\nAccept: text/html\r\n\r\n")
+        f"GET http://{at}/ HTTP/1.1\r\nHost: {at}\r\nHost: {at}\r\nAccept: {accept}\r\n\r\n")
     assert response.get("content-type").split(";")[0] == "text/plain"
     assert "host" in response.body.decode().lower()
     assert response.get("cache-control") == "no-store"

@@ -45,6 +45,8 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     package var timeouts: TimeoutsConfiguration
     /// The operational log's level and the access log.
     package var log: LogConfiguration
+    /// How the gateway says that it did not serve a request.
+    package var errorReplies = ErrorRepliesConfiguration()
     /// The traces that exchanges belong to.
     package var tracing = TracingConfiguration()
     /// The environment variables whose values it has, for whoever prints them.

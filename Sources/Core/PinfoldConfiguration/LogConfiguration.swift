@@ -11,8 +11,18 @@ package struct LogConfiguration: Sendable, Equatable {
         case critical
     }
 
+    /// How a line of the operational log is written.
+    package enum Format: String, Sendable, Equatable, CaseIterable {
+        /// Time, level, message, and values with their names.
+        case text
+        /// One JSON object.
+        case json
+    }
+
     /// The lowest level that is written to standard error.
     package var level = Level.info
+    /// How a line is written there.
+    package var format = Format.text
     /// The access log; `nil` if none is written.
     package var access: AccessLogConfiguration?
 
@@ -38,6 +48,10 @@ package struct AccessLogConfiguration: Sendable, Equatable {
     package var path = ""
     /// The format of a line.
     package var format = Format.json
+    /// What a line tells, in this order; empty for everything.
+    package var fields: [AccessLogField] = []
+    /// Which exchanges have a line.
+    package var sampling = AccessLogSampling()
 
     /// Creates the defaults.
     package init() {}

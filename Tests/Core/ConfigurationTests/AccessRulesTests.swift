@@ -304,10 +304,10 @@ struct AccessRulesTests {
 
     @Test func `a page with an unknown value or an open brace is refused, with its line`() {
         let known = "expected {{host}}, {{url}}, {{rule}}, {{client}}, {{id}}"
-        #expect(throws: DenialPageError(line: 2, text: "there is no value {{user}}; \(known)")) {
+        #expect(throws: PageTemplateError(line: 2, text: "there is no value {{user}}; \(known)")) {
             try DenialPage(path: "/p", content: Array("<p>\n{{user}}".utf8))
         }
-        #expect(throws: DenialPageError(line: 3, text: "'{{' is not closed")) {
+        #expect(throws: PageTemplateError(line: 3, text: "'{{' is not closed")) {
             try DenialPage(path: "/p", content: Array("\n{{rule}}\n{{".utf8))
         }
     }

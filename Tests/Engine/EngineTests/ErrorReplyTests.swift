@@ -1,6 +1,7 @@
 import EventLoop
 import Foundation
 import HTTPCore
+import PinfoldMetrics
 import PinfoldResolver
 import PinfoldTLS
 import RawStructuredFieldValues
@@ -27,7 +28,7 @@ extension ErrorReply {
 @Suite("Error replies")
 struct ErrorReplyTests {
     @Test func `the text reply has status, reason, explanation and exchange`() {
-        let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: false)
+        let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", as: .text)
         #expect("\(reply.contentType)" == "text/plain; charset=utf-8")
         #expect(
             reply.text == """
@@ -39,7 +40,7 @@ struct ErrorReplyTests {
     }
 
     @Test func `the JSON reply has the same content`() {
-        let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: true)
+        let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", as: .json)
         #expect("\(reply.contentType)" == "application/json")
         #expect(
             reply.text == #"{"status":403,"reason":"connect-port-refused","#
@@ -75,14 +76,14 @@ struct ErrorReplyTests {
         ] as [(ExchangeError, String)])
     func `Proxy-Status has the parameters of its error type`(fault: ExchangeError, expected: String)
     {
-        for asJSON in [false, true] {
-            #expect(ErrorReply(fault, id: "1", asJSON: asJSON).status == expected)
+        for format in ReplyFormat.allCases {
+            #expect(ErrorReply(fault, id: "1", as: format).status == expected)
         }
     }
 
     @Test func `every Proxy-Status is a structured field`() throws {
         for fault in EveryExchangeError.all {
-            let reply = ErrorReply(fault, id: "1", asJSON: false)
+            let reply = ErrorReply(fault, id: "1", as: .text)
             let item = try reply.member()
             #expect(item.rfc9651BareItem == .token("pinfold"))
             #expect(
@@ -105,7 +106,7 @@ struct ErrorReplyTests {
             var id: String
         }
         for fault in EveryExchangeError.all {
-            let reply = ErrorReply(fault, id: "a-b", asJSON: true)
+            let reply = ErrorReply(fault, id: "a-b", as: .json)
             let body = try JSONDecoder().decode(Body.self, from: Data(reply.body))
             #expect(
                 body
@@ -118,7 +119,7 @@ struct ErrorReplyTests {
 
     @Test func `every text body has three lines, and one more for what it quotes`() {
         for fault in EveryExchangeError.all {
-            let lines = ErrorReply(fault, id: "a-b", asJSON: false).text.split(
+            let lines = ErrorReply(fault, id: "a-b", as: .text).text.split(
                 separator: "\n", omittingEmptySubsequences: false)
             let quoted: [Substring] = fault.excerpt.isEmpty ? [] : ["content: {"]
             #expect(
@@ -131,15 +132,103 @@ struct ErrorReplyTests {
         let excerpt = Array("a\nid: 1\r\n\u{85}\u{2028}\u{1B}[1m\"".utf8) + [0xFF, 0]
         let fault = ExchangeError.transformation(
             TransformationError(.responseBodyInvalid, "not JSON", excerpt: excerpt))
-        let text = ErrorReply(fault, id: "a-b", asJSON: false).text
+        let text = ErrorReply(fault, id: "a-b", as: .text).text
         #expect(text.contains("\ncontent: a id: 1     [1m\"\u{FFFD} \nid: a-b\n"))
-        let json = ErrorReply(fault, id: "a-b", asJSON: true).text
+        let json = ErrorReply(fault, id: "a-b", as: .json).text
         #expect(json.contains(#""excerpt":"a id: 1     [1m\"� ""#))
+    }
+
+    private let asked = ErrorReply.Asked(host: "<a>&.test:80", seconds: 1_795_236_013)
+    private let server = ErrorReply.Server(name: "a.test:80", addresses: "192.0.2.1: \"refused\"")
+
+    @Test func `every reply in JSON has the host and the time, and a problem has a title`() throws {
+        struct Body: Decodable {
+            var status: UInt16
+            var reason: String
+            var id: String
+            var host: String
+            var time: String
+            var server: String
+            var tried: String
+            var message: String?
+            var type: String?
+            var title: String?
+            var detail: String?
+        }
+        for fault in EveryExchangeError.all {
+            for format in [ReplyFormat.json, .problem] {
+                let reply = ErrorReply(fault, id: "a-b", server: server, asked: asked, as: format)
+                let body = try JSONDecoder().decode(Body.self, from: Data(reply.body))
+                #expect(body.status == fault.status && body.reason == fault.reason.token)
+                #expect(body.host == "<a>&.test:80" && body.time == "2026-11-21T04:40:13Z")
+                #expect(body.server == "a.test:80" && body.tried == "192.0.2.1: \"refused\"")
+                #expect((body.message ?? body.detail) == fault.explanation && body.id == "a-b")
+                #expect((body.title == nil) == (format == .json))
+                #expect((body.type == "about:blank") == (format == .problem))
+            }
+        }
+    }
+
+    @Test func `every reply in XML is a property list`() throws {
+        let excerpt = Array("a<&>\u{1}\u{FFFE}b".utf8)
+        let quoting = ExchangeError.transformation(
+            TransformationError(.responseBodyInvalid, "not JSON ]]>", excerpt: excerpt))
+        for fault in EveryExchangeError.all + [quoting] {
+            let reply = ErrorReply(
+                fault, id: "a-b", server: server, asked: asked, as: .propertyList)
+            #expect(
+                reply.body
+                    == ErrorReply(fault, id: "a-b", server: server, asked: asked, as: .xml).body)
+            let list = try PropertyListSerialization.propertyList(
+                from: Data(reply.body), options: [], format: nil)
+            let values = try #require(list as? [String: Any])
+            #expect(values["status"] as? Int == Int(fault.status))
+            #expect(values["message"] as? String == fault.explanation)
+            #expect(values["host"] as? String == "<a>&.test:80")
+            #expect(
+                values["time"] as? Date == Date(timeIntervalSince1970: 1_795_236_013))
+        }
+    }
+
+    @Test func `no value is markup in the page, and it has what there is`() {
+        let fault = ExchangeError.tlsFailed(.protocolViolation("<script>'\"&"))
+        let reply = ErrorReply(fault, id: "a-b", server: server, asked: asked, as: .html)
+        let text = reply.text
+        #expect(!text.contains("<script"))
+        #expect(text.contains("&#60;script&#62;&#39;&#34;&#38;"))
+        #expect(text.contains("<dt>host</dt><dd>&#60;a&#62;&#38;.test:80</dd>"))
+        #expect(text.contains("<dt>id</dt><dd>a-b</dd>"))
+        #expect(text.contains("<title>\(fault.status) Bad Gateway</title>"))
+        let least = ErrorReply(fault, id: "a-b", as: .html).text
+        #expect(!least.contains("<dt>host") && !least.contains("<dt>tried"))
+    }
+
+    @Test func `a reply whose status has no words says what its class means`() {
+        #expect(
+            ErrorReplyContent(status: 418, reason: "r", message: "m", id: "1").phrase == "Refused")
+        #expect(
+            ErrorReplyContent(status: 599, reason: "r", message: "m", id: "1").phrase == "Failed")
+    }
+
+    @Test(
+        arguments: [
+            (nil, .text), ("", .text), ("*/*", .text), ("text/*", .text), ("image/png", .text),
+            ("application/json, text/plain, */*", .text), ("application/*", .json),
+            ("application/json;q=0.5", .json), ("application/json, text/html", .json),
+            ("application/problem+json", .problem),
+            ("application/json;q=0.1, application/problem+json;q=0.2", .problem),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", .html),
+            ("TEXT/HTML", .html), ("text/html;q=0", .text),
+            ("application/x-plist, application/json;q=0.9", .propertyList),
+            ("application/xml", .xml), ("text/xml, */*;q=0.1", .xml),
+        ] as [(String?, ReplyFormat)])
+    func `the format is what the client prefers`(accept: String?, format: ReplyFormat) {
+        #expect(ReplyFormat(preferredBy: AcceptedMediaTypes(accept)) == format)
     }
 
     @Test func `details outside ASCII become spaces`() throws {
         let fault = ExchangeError.tlsFailed(.protocolViolation("é\u{7F}\u{1}\n\"\\x"))
-        let reply = ErrorReply(fault, id: "1", asJSON: false)
+        let reply = ErrorReply(fault, id: "1", as: .text)
         guard case .string(let details) = try reply.member().rfc9651Parameters["details"] else {
             Issue.record("no details")
             return
@@ -155,7 +244,7 @@ struct ErrorReplyTests {
         for filler in ["x", "\"", "\\", "é", "𝄞"] {
             let text = String(repeating: filler, count: 2000)
             let fault = ExchangeError.tlsFailed(.protocolViolation(text))
-            let item = try ErrorReply(fault, id: "1", asJSON: false).member()
+            let item = try ErrorReply(fault, id: "1", as: .text).member()
             guard case .string(let details) = item.rfc9651Parameters["details"] else {
                 Issue.record("no details")
                 continue
@@ -167,7 +256,7 @@ struct ErrorReplyTests {
     @Test func `a long alert name is cut`() throws {
         let name = String(repeating: "n", count: 65)
         let fault = ExchangeError.tlsFailed(.alertReceived(code: 255, name: name))
-        let item = try ErrorReply(fault, id: "1", asJSON: false).member()
+        let item = try ErrorReply(fault, id: "1", as: .text).member()
         #expect(item.rfc9651Parameters["alert-id"] == .integer(255))
         #expect(item.rfc9651Parameters["alert-message"] == .string(String(name.prefix(64))))
     }

@@ -42,6 +42,79 @@ struct OperationalLogTests {
         #expect(text.hasSuffix("\n"))
     }
 
+    private func object(
+        _ message: String, more: UInt64 = 0, _ metadata: Logger.Metadata
+    ) throws -> [String: Any] {
+        var format = LogLine(format: .json)
+        var lines: [UInt8] = []
+        format.append(
+            message, more: more, level: .warning, metadata: metadata,
+            wallMilliseconds: 1_795_236_013_123, to: &lines)
+        #expect(lines.count <= LogLine.maximumBytes + 1)
+        #expect(lines.count { $0 == UInt8(ascii: "\n") } == 1)
+        return try #require(
+            JSONSerialization.jsonObject(with: Data(lines)) as? [String: Any])
+    }
+
+    @Test func `as JSON a line is one object with its values in the order of their names`() {
+        var format = LogLine(format: .json, hasPriorities: true)
+        var lines: [UInt8] = []
+        format.append(
+            "request not served", more: 12, level: .info,
+            metadata: ["status": "508", "id": "0000000000000001", "reason": "a \"b\"\n"],
+            wallMilliseconds: 1_795_236_013_123, to: &lines)
+        #expect(
+            String(decoding: lines, as: UTF8.self) == """
+                <6>{"time":"2026-11-21T04:40:13.123Z","level":"info",\
+                "message":"request not served","more":12,"id":"0000000000000001",\
+                "reason":"a \\"b\\"\\n","status":508}
+
+                """)
+    }
+
+    @Test(arguments: ["x", "\"", "\u{1b}", "é", "\u{2028}", "\u{85}", "😀"])
+    func `as JSON a line that is too long is cut and still an object`(unit: String) throws {
+        let long = String(repeating: unit, count: 20_000)
+        let cut = try object("m", ["k": "\(long)", "later": "x"])
+        #expect(cut["cut"] as? Bool == true)
+        let value = try #require(cut["k"] as? String)
+        #expect(!value.isEmpty && long.hasPrefix(value))
+        #expect(try object(long, ["k": "\(long)"])["cut"] as? Bool == true)
+        var many: Logger.Metadata = [:]
+        for number in 0..<2000 { many["key\(number)"] = "\(unit)" }
+        #expect(try object("m", many)["cut"] as? Bool == true)
+        #expect(try object("m", ["k": "\(unit)"])["cut"] == nil)
+    }
+
+    @Test(arguments: ["", "-1", "1.5", "007", "9999999999999999", "none", "1 "])
+    func `as JSON what is no plain number is a string, also where numbers are usual`(
+        value: String
+    ) throws {
+        #expect(try object("m", ["status": "\(value)"])["status"] as? String == value)
+    }
+
+    @Test func `metadata take no member's place`() throws {
+        let line = try object("m", ["message": "x", "time": "y", "cut": "z", "level": "l"])
+        #expect(line["message"] as? String == "m" && line["level"] as? String == "warning")
+        #expect(line["cut"] == nil)
+    }
+
+    @Test func `the format changes from one line to the next`() throws {
+        let folder = TemporaryFolder()
+        let path = folder.path + "/log"
+        let log = OperationalLog(level: .info, path: path)
+        try log.start()
+        let logger = log.logger(label: "pinfold")
+        logger.info("as text")
+        log.format = .json
+        logger.info("as JSON")
+        log.close(withinMilliseconds: 5000)
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasSuffix("Z info as text") == true)
+        #expect(lines.last?.hasSuffix("\"level\":\"info\",\"message\":\"as JSON\"}") == true)
+    }
+
     @Test func `a thousand of the same are a few lines and a number`() throws {
         let folder = TemporaryFolder()
         let path = folder.path + "/log"

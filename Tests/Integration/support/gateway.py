@@ -34,8 +34,9 @@ CRASH = re.compile(
     r"|Thread \d+ crashed|SUMMARY: \w+Sanitizer")
 
 _LISTENING = re.compile(r"\blistening\b")
-_LISTENER = re.compile(r"\blistener=\"?([^\s\"]+)")
-_ADDRESS = re.compile(r"\baddress=\"?([^\s\"]+)")
+# As text, and as JSON.
+_LISTENER = re.compile(r"\blistener(?:=|\":)\"?([^\s\"]+)")
+_ADDRESS = re.compile(r"\baddress(?:=|\":)\"?([^\s\"]+)")
 
 
 def merged(base: dict, over: dict) -> dict:

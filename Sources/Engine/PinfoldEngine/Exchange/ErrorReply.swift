@@ -3,8 +3,8 @@ import RawStructuredFieldValues
 
 /// The body and fields of a reply that explains why the gateway did not serve a request.
 struct ErrorReply {
-    let contentType: StaticString
-    let body: [UInt8]
+    let format: ReplyFormat
+    let content: ErrorReplyContent
     /// The value of Proxy-Status (RFC 9209).
     let proxyStatus: [UInt8]
 
@@ -20,46 +20,36 @@ struct ErrorReply {
         var carrier: HTTPCarrier?
     }
 
+    /// What the request was, for whoever reads the reply.
+    struct Asked {
+        /// The host, and the port if there is one, as the client named it; `nil` if it is not
+        /// known.
+        var host: String?
+        /// When the reply is written, in seconds since 1970; `nil` to leave it out.
+        var seconds: Int64?
+    }
+
     /// - Parameters:
     ///   - id: identifies the exchange in the log.
     ///   - name: the name by which the gateway speaks of itself.
     ///   - server: the server that the client asked for; `nil` to leave it out.
-    ///   - asJSON: whether the client prefers JSON to plain text.
+    ///   - asked: what the request was.
+    ///   - format: what the reply is written in.
     init(
         _ fault: ExchangeError, id: String, from name: GatewayName = .own, server: Server? = nil,
-        asJSON: Bool
+        asked: Asked = Asked(), as format: ReplyFormat
     ) {
-        let explanation = fault.explanation
-        let reason = fault.reason.entry
-        let excerpt = Self.quoted(fault.excerpt)
-        if asJSON {
-            contentType = "application/json"
-            var members = excerpt.map { ",\"excerpt\":\(JSONText.quoted($0))" } ?? ""
-            if let server { members += ",\"server\":\(JSONText.quoted(server.name))" }
-            if let addresses = server?.addresses {
-                members += ",\"tried\":\(JSONText.quoted(addresses))"
-            }
-            body = Array(
-                """
-                {"status":\(fault.status),"reason":\(JSONText.quoted(reason.token)),\
-                "message":\(JSONText.quoted(explanation))\(members),"id":\(JSONText.quoted(id))}
-
-                """.utf8)
-        } else {
-            contentType = "text/plain; charset=utf-8"
-            var lines = excerpt.map { "content: \($0)\n" } ?? ""
-            if let server { lines += "server: \(server.name)\n" }
-            if let addresses = server?.addresses { lines += "tried: \(addresses)\n" }
-            body = Array(
-                """
-                \(fault.status) \(reason.token)
-                \(explanation)
-                \(lines)id: \(id)
-
-                """.utf8)
-        }
-        proxyStatus = Self.proxyStatus(name, fault, reason, explanation, server)
+        content = ErrorReplyContent(
+            status: fault.status, reason: fault.reason.token, message: fault.explanation,
+            excerpt: Self.quoted(fault.excerpt), server: server?.name, tried: server?.addresses,
+            id: id, host: asked.host, seconds: asked.seconds)
+        self.format = format
+        proxyStatus = Self.proxyStatus(
+            name, fault, fault.reason.entry, fault.explanation, server)
     }
+
+    var contentType: StaticString { format.contentType }
+    var body: [UInt8] { content.written(in: format) }
 
     /// Foreign content on one line, so that it cannot be mistaken for the gateway's own text:
     /// invisible characters become spaces, and invalid UTF-8 is replaced. `nil` if there is none.

@@ -119,14 +119,19 @@ extension Exchange {
             case .host: serverText ?? ""
             case .url: urlText
             case .rule: denial.rule
-            case .client: peer.map { String($0.address.clientText) } ?? ""
+            case .client: clientText
             case .id: idText
             }
         }
     }
 
-    /// The requested URL; for a CONNECT its authority.
-    private var urlText: String {
+    /// The client's address.
+    var clientText: String { peer.map { String($0.address.clientText) } ?? "" }
+
+    /// The requested URL; for a CONNECT its authority. Empty if the head was not understood; one
+    /// that was has no userinfo.
+    var urlText: String {
+        guard request.length > 0 else { return "" }
         let target = withRequestHead { $0.text(at: request.target) }
         guard request.form == .origin, let server = serverText else { return target }
         let isSecure = origin?.key.isSecure ?? false

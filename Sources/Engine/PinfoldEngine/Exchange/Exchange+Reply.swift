@@ -11,12 +11,10 @@ extension Exchange {
         // Whatever was looked up, this reply does not come from the cache.
         report.used(cache: .none)
         environment.log(fault, of: self)
-        let wantsJSON =
-            intake.refusedWantsJSON
-            || request.fields.contains(.accept)
-                && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
         let reply = ErrorReply(
-            fault, id: idText, from: pseudonym ?? .own, server: serverForClient, asJSON: wantsJSON)
+            fault, id: idText, from: pseudonym ?? .own, server: serverForClient,
+            asked: ErrorReply.Asked(host: askedHost, seconds: environment.wallSeconds),
+            as: replyFormat)
         // What a client sends after CONNECT is meant for the tunnel, and may arrive before the
         // client learns that there is none: it must never be parsed as a request.
         let mustClose =
@@ -24,7 +22,7 @@ extension Exchange {
             || request.method == .connect && !mayAskAgain(after: fault)
         // Clients show at most the status line of a failed CONNECT.
         let phrase = request.form == .authority ? fault.reason.token : nil
-        let page = wantsJSON ? nil : page(of: fault)
+        let page = page(of: fault, reply)
         sendLocal(
             status: fault.status, phrase: phrase,
             contentType: page == nil ? reply.contentType : "text/html; charset=utf-8",
@@ -33,7 +31,7 @@ extension Exchange {
             writer.append("Proxy-Status: ")
             writer.append(reply.proxyStatus.span)
             writer.appendLineEnd()
-            if page != nil { writer.append(Self.pageFields) }
+            if page != nil || reply.format == .html { writer.append(Self.pageFields) }
             if fault.status == 405 { appendAllow(to: &writer) }
             appendAuthenticationFields(for: fault, to: &writer)
             if case .purge(let error) = fault { Self.append(error, to: &writer) }
@@ -48,8 +46,36 @@ extension Exchange {
         }
     }
 
-    /// An operator's page contains values of the request: nothing in it runs, and nothing else is
-    /// loaded than images within it.
+    /// What the client wants a reply to be written in, or the configuration.
+    private var replyFormat: ReplyFormat {
+        switch environment.policy.configuration.errorReplies.format {
+        case .text: return .text
+        case .html: return .html
+        case .json: return .json
+        case .negotiate: break
+        }
+        guard request.fields.contains(.accept) else { return intake.refusedFormat }
+        return withRequestHead {
+            ReplyFormat(preferredBy: AcceptedMediaTypes(of: request, in: $0))
+        }
+    }
+
+    /// The page of an operator in place of a reply's own content; `nil` for that. A rule's own page
+    /// is for whoever does not ask for something that programs read.
+    private func page(of fault: ExchangeError, _ reply: ErrorReply) -> [UInt8]? {
+        switch reply.format {
+        case .text: return page(of: fault)
+        case .html: break
+        case .json, .problem, .propertyList, .xml: return nil
+        }
+        if let page = page(of: fault) { return page }
+        return environment.policy.configuration.errorReplies.page?.filled {
+            reply.content.value($0, url: { urlText }, client: { clientText })
+        }
+    }
+
+    /// A page contains values of the request: nothing in it runs, and nothing else is loaded than
+    /// images within it.
     private static let pageFields: StaticString = """
         X-Content-Type-Options: nosniff\r
         Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
@@ -65,6 +91,21 @@ extension Exchange {
         if let seconds = error.retrySeconds {
             writer.append(text: "Retry-After: \(seconds)\r\n")
         }
+    }
+
+    /// `host[:port]` as the client named it; `nil` if it did not, or if it is not known.
+    private var askedHost: String? {
+        if let authority = transparentAuthority {
+            return String(decoding: authority, as: UTF8.self)
+        }
+        guard request.length > 0 else { return nil }
+        let host =
+            if let head = clientHead {
+                head.bytes.span.text(at: head.authority)
+            } else {
+                withRequestHead { $0.text(at: request.authority) }
+            }
+        return host.isEmpty ? nil : host
     }
 
     // MARK: The server, as replies and logs name it

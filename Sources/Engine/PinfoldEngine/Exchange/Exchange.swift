@@ -176,7 +176,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if seen.starts(with: "\r\n") { seen = seen.extracting(2..<seen.count) }
         if seen.starts(with: "HEAD ") { request.method = .head }
         request.form = seen.starts(with: "CONNECT ") ? .authority : .origin
-        intake.refuse(wantsJSON: AcceptedMediaTypes(unreadHead: seen).prefersJSON)
+        intake.refuse(
+            preferring: ReplyFormat(preferredBy: AcceptedMediaTypes(unreadHead: seen)))
     }
 
     @inline(__always)

@@ -1,6 +1,7 @@
 import CLinux
 import HTTPCore
 import Locking
+import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldMetrics
 
@@ -25,17 +26,19 @@ package final class AccessLog: Sendable {
     ///   - path: the file, created (mode 0640) if necessary and appended to; `-` and `stdout` mean
     ///     standard output, `stderr` standard error.
     ///   - format: how lines are written.
+    ///   - fields: what a JSON line tells, in this order; empty for everything.
     ///   - workers: the number of producers.
     ///   - labels: the names for the records' indexes.
     ///   - onEvent: called on the log's thread.
     package init(
-        path: String, format: AccessLogFormat, workers: Int, labels: AccessLogLabels,
-        limits: AccessLogLimits = AccessLogLimits(),
+        path: String, format: AccessLogFormat, fields: [AccessLogField] = [], workers: Int,
+        labels: AccessLogLabels, limits: AccessLogLimits = AccessLogLimits(),
         onEvent: @escaping @Sendable (AccessLogEvent) -> Void = { _ in }
     ) throws(AccessLogError) {
         let file = try AccessLogFile(path: path)
         let core = try AccessLogCore(
-            request: AccessLogRequest(path: path, format: format, labels: labels),
+            request: AccessLogRequest(
+                path: path, format: format, fields: fields, labels: labels),
             workers: workers, limits: limits, onEvent: onEvent)
         self.core = core
         producers = core.rings.map { AccessLogProducer(ring: $0, core: core) }
@@ -55,10 +58,14 @@ package final class AccessLog: Sendable {
     }
 
     /// Applies settings that a reload may have changed; the file is reopened. From any thread.
-    package func reconfigure(path: String, format: AccessLogFormat, labels: AccessLogLabels) {
+    package func reconfigure(
+        path: String, format: AccessLogFormat, fields: [AccessLogField] = [],
+        labels: AccessLogLabels
+    ) {
         core.change {
             $0.path = path
             $0.format = format
+            $0.fields = fields
             $0.labels = labels
             $0.reopen = true
         }

@@ -1,6 +1,7 @@
 import CLinux
 import Clocks
 import Locking
+import PinfoldConfiguration
 import Synchronization
 import Threads
 
@@ -8,6 +9,8 @@ import Threads
 struct AccessLogRequest: Sendable {
     var path: String
     var format: AccessLogFormat
+    /// What a JSON line tells, in this order; empty for everything.
+    var fields: [AccessLogField] = []
     var labels: AccessLogLabels
     var reopen = false
 }

@@ -23,23 +23,33 @@ struct AccessLogFile: ~Copyable {
     let descriptor: Int32
     private let isOurs: Bool
 
+    /// The process's output that a path stands for; `nil` for a file.
+    private static func processOutput(_ path: String) -> Int32? {
+        switch path {
+        case "-", "stdout": STDOUT_FILENO
+        case "stderr": STDERR_FILENO
+        default: nil
+        }
+    }
+
     /// Opens a path, or uses the process's output for `-`, `stdout` and `stderr`.
     init(path: String) throws(AccessLogError) {
-        switch path {
-        case "-", "stdout":
-            descriptor = STDOUT_FILENO
+        if let output = Self.processOutput(path) {
+            descriptor = output
             isOurs = false
-        case "stderr":
-            descriptor = STDERR_FILENO
-            isOurs = false
-        default:
-            // Non-blocking, so that a pipe that nobody reads is an error rather than a hang.
-            let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-            let opened = uninterrupted { open_with_mode(path, flags, 0o640) }
-            guard opened >= 0 else { throw .open(path: path, code: -opened) }
-            descriptor = opened
-            isOurs = true
+            return
         }
+        // Non-blocking, so that a pipe that nobody reads is an error rather than a hang.
+        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+        let opened = uninterrupted { open_with_mode(path, flags, 0o640) }
+        guard opened >= 0 else { throw .open(path: path, code: -opened) }
+        descriptor = opened
+        isOurs = true
+    }
+
+    /// Whether this is the output of the process that a path stands for.
+    func isProcessOutput(at path: String) -> Bool {
+        !isOurs && Self.processOutput(path) == descriptor
     }
 
     deinit {

@@ -1,4 +1,5 @@
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldMetrics
 import PinfoldTLS
 
@@ -21,17 +22,25 @@ import PinfoldTLS
 /// was there before), `upstream_version`,
 /// `upstream_tls`, `reason` (why the exchange was refused or
 /// failed), `rule` (the access rule that decided), `reported` (access rules that matched and only
-/// report), `user_agent`, `referer`.
+/// report), `user_agent`, `referer`, `sample` (of how many exchanges like it there is a line).
+/// `log.access.fields` chooses among them (`AccessLogFormatter+Fields`).
 struct AccessLogFormatter {
     private let format: AccessLogFormat
+    /// What a JSON line tells; `nil` for everything.
+    private let fields: [ChosenField]?
     /// Label values, already escaped for the format.
-    private let listeners: EscapedLabels
-    private let hosts: EscapedLabels
-    private let reasons: [[UInt8]]
-    private var clock = LogClock()
+    let listeners: EscapedLabels
+    let hosts: EscapedLabels
+    let reasons: [[UInt8]]
+    var clock = LogClock()
 
-    init(format: AccessLogFormat, labels: AccessLogLabels) {
+    init(_ request: AccessLogRequest) {
+        self.init(format: request.format, fields: request.fields, labels: request.labels)
+    }
+
+    init(format: AccessLogFormat, fields: [AccessLogField] = [], labels: AccessLogLabels) {
         self.format = format
+        self.fields = fields.isEmpty ? nil : fields.map(ChosenField.init)
         listeners = EscapedLabels(labels.listeners)
         hosts = EscapedLabels(labels.hosts)
         reasons = labels.reasons.map { Array($0.utf8) }
@@ -41,7 +50,12 @@ struct AccessLogFormatter {
     /// appended then.
     mutating func append(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) -> Bool {
         switch format {
-        case .json: appendJSON(entry, to: &output)
+        case .json:
+            if let fields {
+                appendChosen(fields, of: entry, to: &output)
+            } else {
+                appendJSON(entry, to: &output)
+            }
         case .combined: appendCombined(entry, to: &output)
         }
         return output.endLine()
@@ -71,11 +85,7 @@ struct AccessLogFormatter {
         output.append("\",\"version\":\"")
         output.append(record.protocolLabel)
         output.append("\",\"status\":")
-        if counted.status > 0 {
-            output.append(decimal: UInt64(counted.status))
-        } else {
-            output.append("null")
-        }
+        appendStatus(of: entry, to: &output)
         output.append(",\"duration_us\":")
         output.append(decimal: counted.durationMicroseconds)
         for phase in Phase.allCases {
@@ -96,6 +106,17 @@ struct AccessLogFormatter {
         output.append("}")
     }
 
+    /// Appends the status; null if none was sent.
+    @inline(__always)
+    func appendStatus(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+        let status = entry.record.counted.status
+        if status > 0 {
+            output.append(decimal: UInt64(status))
+        } else {
+            output.append("null")
+        }
+    }
+
     private func appendOptionalJSON(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
@@ -106,20 +127,8 @@ struct AccessLogFormatter {
             append("trace", to: &output) { $0.append(trace.id) }
         }
         appendClientJSON(entry, to: &output)
-        if record.upstreamAddress == .unnamed {
-            append("upstream", to: &output) { output in
-                output.append("unix:")
-                JSONText.append(entry.way, to: &output)
-            }
-        } else {
-            append("parent", entry.way, to: &output)
-        }
-        if let address = record.upstreamAddress, address != .unnamed {
-            append("upstream", to: &output) { output in
-                let upstream = Endpoint(address: address, port: record.upstreamPort)
-                upstream.text.withUnsafeBytes { output.append($0) }
-            }
-        }
+        if record.upstreamAddress != .unnamed { append("parent", entry.way, to: &output) }
+        appendUpstream(of: entry, to: &output)
         if let isReused = record.isReused {
             output.append(isReused ? ",\"reused\":true" : ",\"reused\":false")
         }
@@ -136,6 +145,10 @@ struct AccessLogFormatter {
                 Userinfo.redacting(entry.referer) { JSONText.append($0, to: &output) }
             }
         }
+        if record.sampleMillionths > 0 {
+            output.append(",\"sample\":")
+            output.append(share: record.sampleMillionths)
+        }
     }
 
     private func appendClientJSON(
@@ -148,21 +161,39 @@ struct AccessLogFormatter {
         append("user", entry.user, to: &output)
         append("tunnel", entry.tunnel, to: &output)
         append("authority", entry.authority, to: &output)
-        if let address = entry.record.originalAddress {
-            append("original", to: &output) { output in
-                let original = Endpoint(address: address, port: entry.record.originalPort)
-                original.text.withUnsafeBytes { output.append($0) }
-            }
-        }
+        appendOriginal(of: entry, to: &output)
         guard let version = entry.record.clientTLS else { return }
         append("client_tls", version.label, to: &output)
         append("client_cipher", to: &output) { JSONText.append(entry.cipherSuite, to: &$0) }
         append("client_subject", entry.subject, to: &output)
     }
 
+    /// Appends the server's address, or the path of its socket, unless there is none.
+    func appendUpstream(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+        guard let address = entry.record.upstreamAddress else { return }
+        append("upstream", to: &output) { output in
+            if address == .unnamed {
+                output.append("unix:")
+                JSONText.append(entry.way, to: &output)
+            } else {
+                let upstream = Endpoint(address: address, port: entry.record.upstreamPort)
+                upstream.text.withUnsafeBytes { output.append($0) }
+            }
+        }
+    }
+
+    /// Appends the address that the client connected to, unless it is one of the host's.
+    func appendOriginal(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+        guard let address = entry.record.originalAddress else { return }
+        append("original", to: &output) { output in
+            let original = Endpoint(address: address, port: entry.record.originalPort)
+            original.text.withUnsafeBytes { output.append($0) }
+        }
+    }
+
     /// Appends a member of the object whose value is a string.
     @inline(__always)
-    private func append(
+    func append(
         _ key: StaticString, to output: inout LineBuffer, value: (inout LineBuffer) -> Void
     ) {
         output.append(",\"")
@@ -173,20 +204,20 @@ struct AccessLogFormatter {
     }
 
     /// The same for a word, unless there is none.
-    private func append(_ key: StaticString, _ word: StaticString?, to output: inout LineBuffer) {
+    func append(_ key: StaticString, _ word: StaticString?, to output: inout LineBuffer) {
         guard let word else { return }
         append(key, to: &output) { $0.append(word) }
     }
 
     /// The same for arbitrary bytes, unless there are none.
-    private func append(
+    func append(
         _ key: StaticString, _ text: UnsafeRawBufferPointer, to output: inout LineBuffer
     ) {
         if text.isEmpty { return }
         append(key, to: &output) { JSONText.append(text, to: &$0) }
     }
 
-    private func append(
+    func append(
         label index: Int, of labels: [[UInt8]], to output: inout LineBuffer
     ) {
         if labels.indices.contains(index) {
@@ -270,6 +301,10 @@ struct AccessLogFormatter {
             output.append(trace.id)
         }
         if !entry.rule.isEmpty { appendNamed("rule=\"", entry.rule, to: &output) }
+        if record.sampleMillionths > 0 {
+            output.append(" sample=")
+            output.append(share: record.sampleMillionths)
+        }
         // Where the target does not say it.
         if !entry.tunnel.isEmpty, entry.target.first != UInt8(ascii: "/") {
             appendNamed("tunnel=\"", entry.tunnel, to: &output)
@@ -316,37 +351,22 @@ extension TLSVersion {
 }
 
 extension LineBuffer {
+    /// Appends a share as a number: 0.01 for 10000 millionths.
+    mutating func append(share millionths: UInt32) {
+        guard millionths < UInt32(AccessLogSampling.whole) else { return append("1") }
+        append("0.")
+        var rest = millionths
+        var unit = UInt32(AccessLogSampling.whole) / 10
+        repeat {
+            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / unit))
+            rest %= unit
+            unit /= 10
+        } while rest > 0
+    }
+
     /// Appends the number of a trace.
-    fileprivate mutating func append(_ trace: TraceID) {
+    mutating func append(_ trace: TraceID) {
         append(hexadecimal: trace.high)
         append(hexadecimal: trace.low)
-    }
-}
-
-/// The names in a table, escaped for JSON strings.
-private struct EscapedLabels {
-    /// By slot: which of its names it holds, and that name.
-    private let slots: [(use: UInt32, text: [UInt8])]
-
-    init(_ table: LabelTable) {
-        slots = table.names.map { ($0.use, Self.escaped($0.label)) }
-    }
-
-    private static func escaped(_ label: String) -> [UInt8] {
-        let label = Array(label.utf8)
-        // An escaped byte takes at most six.
-        var buffer = LineBuffer(capacity: 6 * label.count)
-        label.withUnsafeBytes { JSONText.append($0, to: &buffer) }
-        return Array(buffer.bytes)
-    }
-
-    /// Appends the name for an index; `other` if its slot has been reused for another name.
-    func append(_ index: LabelIndex, to output: inout LineBuffer) {
-        let slot = Int(index.slot)
-        if slot < slots.count, slots[slot].use == index.use {
-            output.append(slots[slot].text)
-        } else {
-            output.append("other")
-        }
     }
 }

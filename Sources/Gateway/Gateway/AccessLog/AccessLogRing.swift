@@ -41,6 +41,7 @@ struct AccessLogRing: @unchecked Sendable {
         var user: UInt32
         var way: UInt32
         var authority: UInt32
+        var fields: UInt32
 
         static var skip: UInt32 { .max }
     }
@@ -143,7 +144,7 @@ struct AccessLogRing: @unchecked Sendable {
             tunnel: UInt32(tunnel), steps: UInt32(notes.steps.count),
             rule: UInt32(notes.rule.count), reported: UInt32(notes.reported.count),
             user: UInt32(notes.user.count), way: UInt32(notes.way.count),
-            authority: UInt32(notes.authority.count))
+            authority: UInt32(notes.authority.count), fields: UInt32(notes.fields.count))
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
         (place + AccessLogRing.recordOffset).initializeMemory(
@@ -167,7 +168,8 @@ struct AccessLogRing: @unchecked Sendable {
             end = Self.copy(notes.reported, to: end)
             end = Self.copy(notes.user, to: end)
             end = Self.copy(notes.way, to: end)
-            _ = Self.copy(notes.authority, to: end)
+            end = Self.copy(notes.authority, to: end)
+            _ = Self.copy(notes.fields, to: end)
         }
         increment(Cell.pushed)
         // Pairs with the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
@@ -255,6 +257,8 @@ struct AccessLogRing: @unchecked Sendable {
         var way: UnsafeRawBufferPointer
         /// `host:port` of a request at a transparent listener, otherwise empty.
         var authority: UnsafeRawBufferPointer
+        /// The fields of its heads that the log tells (``HeadFields``), otherwise empty.
+        var fields = UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
     /// Whether there is nothing to take.
@@ -300,6 +304,7 @@ struct AccessLogRing: @unchecked Sendable {
             cipherSuite: next(prefix.cipherSuite), subject: next(prefix.subject),
             tunnel: next(prefix.tunnel), steps: next(prefix.steps), rule: next(prefix.rule),
             reported: next(prefix.reported), user: next(prefix.user),
-            way: next(prefix.way), authority: next(prefix.authority))
+            way: next(prefix.way), authority: next(prefix.authority),
+            fields: next(prefix.fields))
     }
 }

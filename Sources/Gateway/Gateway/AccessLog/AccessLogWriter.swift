@@ -14,7 +14,9 @@ struct AccessLogWriter: ~Copyable {
     /// Lines are written when this many bytes have accumulated, or when there are no more.
     private static var writeBytes: Int { 128 * 1024 }
     /// How far one line may exceed that: its texts with each byte escaped, and the rest.
-    private static var lineBytes: Int { 6 * AccessLogRing.maximumTextBytes + 32 * 1024 }
+    private static var lineBytes: Int {
+        6 * (AccessLogRing.maximumTextBytes + HeadFields.maximumBytes) + 32 * 1024
+    }
 
     private let core: AccessLogCore
     private var file: AccessLogFile
@@ -34,7 +36,7 @@ struct AccessLogWriter: ~Copyable {
         self.file = file
         // A reopen that was requested before the thread ran is left for `applyChanges`.
         let request = core.latestRequest
-        formatter = AccessLogFormatter(format: request.format, labels: request.labels)
+        formatter = AccessLogFormatter(request)
         ends = core.rings.map { _ in 0 }
         output = LineBuffer(
             capacity: AccessLogWriter.writeBytes + AccessLogWriter.lineBytes)
@@ -99,8 +101,9 @@ struct AccessLogWriter: ~Copyable {
         guard changes != changesSeen else { return false }
         changesSeen = changes
         let request = core.takeRequest()
-        formatter = AccessLogFormatter(format: request.format, labels: request.labels)
-        guard request.reopen else { return false }
+        formatter = AccessLogFormatter(request)
+        // The process's own output cannot be opened anew: a line that it has a part of goes on.
+        guard request.reopen, !file.isProcessOutput(at: request.path) else { return false }
         do {
             file = try AccessLogFile(path: request.path)
             isTorn = false

@@ -39,6 +39,15 @@ struct LineBuffer: ~Copyable, JSONOutput {
         return !hasOverflowed
     }
 
+    /// Replaces the first byte of the current line, which has one.
+    mutating func beginLine(with byte: UInt8) {
+        guard lineStart < count else { return }
+        memory.storeBytes(of: byte, toByteOffset: lineStart, as: UInt8.self)
+    }
+
+    /// Whether the current line has no bytes yet.
+    var isAtLineStart: Bool { count == lineStart }
+
     /// Appends a byte.
     @inline(__always)
     mutating func append(_ byte: UInt8) {

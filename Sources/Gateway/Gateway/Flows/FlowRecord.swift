@@ -57,6 +57,8 @@ package struct FlowRecord: Sendable {
 
     /// The trace that it belongs to; `nil` if there is none.
     package var trace: ExchangeTrace?
+    /// Of how many exchanges like this one the access log has a line, in millionths; 0 for all.
+    package var sampleMillionths: UInt32 = 0
     /// When the request's head was complete, in microseconds since 1970; 0 unless its spans are
     /// recorded.
     package var beganMicroseconds: Int64 = 0
@@ -150,6 +152,8 @@ package struct FlowNotes: Sendable {
     let way: [UInt8]
     /// `host:port` of a request at a transparent listener, whose target does not say so.
     package var authority: [UInt8] = []
+    /// The fields of its heads that the access log tells (``HeadFields``).
+    var fields: [UInt8] = []
 
     package init(
         steps: [UInt8] = [], rule: [UInt8] = [], reported: [String] = [], user: [UInt8] = [],
@@ -166,5 +170,6 @@ package struct FlowNotes: Sendable {
 
     var count: Int {
         steps.count + rule.count + reported.count + user.count + way.count + authority.count
+            + fields.count
     }
 }

@@ -21,7 +21,7 @@ struct MaskedHead: Sendable {
     ]
 
     /// Many servers take `_` for `-`, and the gateway ends X-Purge-Token in that form as well.
-    private static func isSecret(_ name: some StringProtocol) -> Bool {
+    static func isSecret(_ name: some StringProtocol) -> Bool {
         secrets.contains(String(name.lowercasedASCII.map { $0 == "_" ? "-" : $0 }))
     }
 
@@ -84,7 +84,7 @@ struct MaskedHead: Sendable {
 
     /// A value with `***` in place of the userinfo in each of its URLs: Referer, Location, Link and
     /// whatever else may have some.
-    private static func withoutUserinfo(_ value: Substring) -> String {
+    static func withoutUserinfo(_ value: some StringProtocol) -> String {
         let value = Array(value.utf8)
         let slashes = Array("//".utf8)
         let ends = Array("/?#\\\"'<>, \t".utf8)

@@ -1,5 +1,6 @@
 import Clocks
 import HTTPCore
+import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldMetrics
 
@@ -10,18 +11,21 @@ extension Worker: EnvironmentHost {
         _ exchange: Exchange, _ counted: ExchangeRecord, _ phases: PhaseTimes
     ) {
         guard let peer = exchange.intake.peer else { return }
-        if environment.keepsResponseHeads { stopUnlessWatched() }
+        if watchesFlows { stopUnlessWatched() }
         // Before anything is made for it: refusals must stay cheap, however many there are.
         let isHeld =
-            environment.keepsResponseHeads
+            watchesFlows
             || counted.failure != nil
                 && heldFailures.takes(IPNetwork(client: peer.address), at: loop.monotonicNow)
-        guard isHeld || needsRecords else { return }
+        let share =
+            shared.accessLog == nil ? 0 : logging.share(of: counted, exchange.report.id)
+        guard isHeld || share > 0 || spans != nil else { return }
         let trace = exchange.joinTrace()
         let isRecorded = spans != nil && trace?.isSampled ?? false
-        guard isRecorded || isHeld || shared.accessLog != nil else { return }
+        guard isRecorded || isHeld || share > 0 else { return }
         var record = FlowRecord(client: peer, counted: counted, phases: phases)
         let notes = fill(&record, from: exchange)
+        if share < AccessLogSampling.whole { record.sampleMillionths = UInt32(share) }
         record.trace = trace
         if isRecorded {
             record.beganMicroseconds =
@@ -32,13 +36,33 @@ extension Worker: EnvironmentHost {
         if isHeld { record.pins = exchange.pinVerdict }
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {
-            return pass(record, head.bytes.span, FlowTexts(head), ingress?.session, notes, extra)
+            let texts = FlowTexts(head)
+            if share > 0 { log(record, of: exchange, head.bytes.span, texts, notes) }
+            return pass(record, head.bytes.span, texts, ingress?.session, notes, extra)
         }
         let texts = FlowTexts(exchange.request)
-        exchange.withRequestHead { pass(record, $0, texts, ingress?.session, notes, extra) }
+        exchange.withRequestHead {
+            if share > 0 { log(record, of: exchange, $0, texts, notes) }
+            pass(record, $0, texts, ingress?.session, notes, extra)
+        }
     }
 
-    /// Passes a record to whoever shows exchanges.
+    /// Writes a line of the access log.
+    private func log(
+        _ record: FlowRecord, of exchange: Exchange, _ head: Span<UInt8>, _ texts: FlowTexts,
+        _ notes: FlowNotes
+    ) {
+        guard let log = shared.accessLog, index < log.producers.count else { return }
+        var notes = notes
+        if let fields = logging.fields {
+            notes.fields = fields.collect(head, exchange.remarks.responseHead)
+        }
+        log.producers[index].log(
+            record, head: head, texts: texts, session: exchange.intake.ingress?.session,
+            notes: notes)
+    }
+
+    /// Passes a record to whoever else shows exchanges.
     /// - Parameters:
     ///   - head: the bytes of the request's head, valid during the call.
     ///   - texts: where the texts are in it.
@@ -47,10 +71,6 @@ extension Worker: EnvironmentHost {
         _ record: FlowRecord, _ head: Span<UInt8>, _ texts: FlowTexts, _ session: ClientSession?,
         _ notes: FlowNotes, _ extra: HeldFlow.Extra?
     ) {
-        if let log = shared.accessLog, index < log.producers.count {
-            log.producers[index].log(
-                record, head: head, texts: texts, session: session, notes: notes)
-        }
         if record.beganMicroseconds != 0 {
             spans?.record(record, head: head, texts: texts, session: session, notes: notes)
         }
@@ -71,8 +91,17 @@ extension Worker: EnvironmentHost {
     /// Whether all exchanges are reported without anybody who looks.
     var needsRecords: Bool { shared.accessLog != nil || spans != nil }
 
+    /// The access log has lines of other exchanges, or with other fields. Without a log in the
+    /// configuration, the one that there is goes on as before until a restart.
+    func followLogging() {
+        guard shared.accessLog != nil, let access = policy.configuration.log.access else { return }
+        logging = LoggingChoice(access)
+        environment.keepsResponseHeads = watchesFlows || logging.needsResponseHeads
+    }
+
     /// Somebody looks at exchanges: from now on all of them are reported.
     func watchFlows() {
+        watchesFlows = true
         environment.reportsExchanges = true
         environment.keepsResponseHeads = true
     }
@@ -80,7 +109,8 @@ extension Worker: EnvironmentHost {
     /// Reports only what is needed without anybody who looks, once nobody has for a while.
     private func stopUnlessWatched() {
         guard !shared.flows.isWatched(at: loop.monotonicNow) else { return }
-        environment.keepsResponseHeads = false
+        watchesFlows = false
+        environment.keepsResponseHeads = logging.needsResponseHeads
         environment.reportsExchanges = needsRecords
     }
 

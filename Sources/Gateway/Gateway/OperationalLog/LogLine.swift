@@ -1,41 +1,54 @@
 import HTTPCore
 import Logging
+import PinfoldConfiguration
 
-/// Formats lines of the operational log:
+/// Formats lines of the operational log, as text
 ///
 ///     2026-11-21T16:08:00.123Z info request not served id=26… reason=loop-detected status=508
 ///
-/// Values that contain anything except letters, digits and the punctuation of addresses and tokens
-/// are quoted, and escaped as in JSON, so that whatever a client or server sent stays within its
-/// value.
+/// or as JSON (`LogLine+JSON`). In text, values that contain anything except letters, digits and
+/// the punctuation of addresses and tokens are quoted, and escaped as in JSON, so that whatever a
+/// client or server sent stays within its value.
 struct LogLine {
     /// The longest line; anything longer is cut off.
     static let maximumBytes = 8 * 1024
+
+    /// How lines are written.
+    var format: LogConfiguration.Format
 
     /// Whether a line begins with its level as the journal reads it: `<4>` is a warning.
     private let hasPriorities: Bool
     private var clock = LogClock()
 
-    init(hasPriorities: Bool = false) { self.hasPriorities = hasPriorities }
+    init(format: LogConfiguration.Format = .text, hasPriorities: Bool = false) {
+        self.format = format
+        self.hasPriorities = hasPriorities
+    }
 
     /// Appends a line with its line feed.
+    ///
+    /// - Parameter more: how many further lines like this one were left out; 0 if it is one line.
     mutating func append(
-        _ message: String, level: Logger.Level, metadata: Logger.Metadata, wallMilliseconds: Int64,
-        to lines: inout [UInt8]
+        _ message: String, more: UInt64 = 0, level: Logger.Level, metadata: Logger.Metadata,
+        wallMilliseconds: Int64, to lines: inout [UInt8]
     ) {
         // Each byte of a text may become six.
         var line = LineBuffer(capacity: Self.maximumBytes)
         if hasPriorities { line.append(level.journalPrefix) }
-        clock.appendRFC3339(wallMilliseconds, to: &line)
-        line.append(" ")
-        Self.append(level.rawValue, to: &line)
-        line.append(" ")
-        Self.append(message, to: &line)
-        for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
+        switch format {
+        case .text:
+            clock.appendRFC3339(wallMilliseconds, to: &line)
             line.append(" ")
-            Self.append(key, to: &line)
-            line.append("=")
-            Self.append(value: "\(value)", to: &line)
+            Self.append(level.rawValue, to: &line)
+            line.append(" ")
+            Self.append(message, to: &line)
+            if more > 0 { Self.append(" … and \(Self.grouped(more)) more", to: &line) }
+            Self.append(metadata, to: &line)
+        case .json:
+            line.append("{\"time\":\"")
+            clock.appendRFC3339(wallMilliseconds, to: &line)
+            line.append("\"")
+            Self.appendMembers(message, more: more, level, metadata, to: &line)
         }
         line.append(UInt8(ascii: "\n"))
         lines.append(contentsOf: line.bytes)
@@ -43,7 +56,26 @@ struct LogLine {
         if lines.last != UInt8(ascii: "\n") { lines.append(UInt8(ascii: "\n")) }
     }
 
-    private static func append(_ text: String, to line: inout LineBuffer) {
+    /// `12345` as `12,345`.
+    static func grouped(_ number: UInt64) -> String {
+        var text = ""
+        for (index, digit) in "\(number)".reversed().enumerated() {
+            if index > 0, index % 3 == 0 { text.append(",") }
+            text.append(digit)
+        }
+        return String(text.reversed())
+    }
+
+    private static func append(_ metadata: Logger.Metadata, to line: inout LineBuffer) {
+        for (key, value) in metadata.sorted(by: { $0.key < $1.key }) {
+            line.append(" ")
+            append(key, to: &line)
+            line.append("=")
+            append(value: "\(value)", to: &line)
+        }
+    }
+
+    static func append(_ text: String, to line: inout LineBuffer) {
         var text = text
         text.withUTF8 { JSONText.append(UnsafeRawBufferPointer($0), to: &line) }
     }

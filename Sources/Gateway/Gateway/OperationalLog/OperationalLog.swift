@@ -2,6 +2,7 @@ import CLinux
 import Clocks
 import Locking
 import Logging
+import PinfoldConfiguration
 import PinfoldMetrics
 import Synchronization
 import Threads
@@ -47,12 +48,16 @@ package final class OperationalLog: Sendable {
     private let path: String
 
     /// - Parameters:
+    ///   - format: how lines are written.
     ///   - path: a file, `stdout` or `stderr`.
     ///   - hasPriorities: whether each line begins with its level in the form that the journal
     ///     reads (sd-daemon(3)).
-    package init(level: Logger.Level, path: String = "stderr", hasPriorities: Bool = false) {
+    package init(
+        level: Logger.Level, format: LogConfiguration.Format = .text, path: String = "stderr",
+        hasPriorities: Bool = false
+    ) {
         self.level = Atomic(level.index)
-        state = Monitor(State(format: LogLine(hasPriorities: hasPriorities)))
+        state = Monitor(State(format: LogLine(format: format, hasPriorities: hasPriorities)))
         self.path = path
     }
 
@@ -80,6 +85,12 @@ package final class OperationalLog: Sendable {
     package var logLevel: Logger.Level {
         get { Logger.Level.allCases[level.load(ordering: .relaxed)] }
         set { level.store(newValue.index, ordering: .relaxed) }
+    }
+
+    /// How the lines are written that are logged from now on; can be changed from any thread.
+    package var format: LogConfiguration.Format {
+        get { state.withLock { $0.format.format } }
+        set { state.withLock { $0.format.format = newValue } }
     }
 
     /// Lines written, dropped and suppressed since the start.
@@ -126,15 +137,15 @@ package final class OperationalLog: Sendable {
             if !one.cause.reason.isEmpty { metadata["reason"] = "\(one.cause.reason)" }
             if !one.cause.subject.isEmpty { metadata["subject"] = "\(one.cause.subject)" }
             enqueue(
-                "\(one.cause.message) … and \(Self.grouped(one.count)) more", level: one.level,
-                metadata: metadata, wall: wall, &state)
+                one.cause.message, more: one.count, level: one.level, metadata: metadata,
+                wall: wall, &state)
         }
     }
 
     /// Appends a line to the queue, or drops it.
     private func enqueue(
-        _ message: String, level: Logger.Level, metadata: Logger.Metadata, wall: Int64,
-        _ state: inout State
+        _ message: String, more: UInt64 = 0, level: Logger.Level, metadata: Logger.Metadata,
+        wall: Int64, _ state: inout State
     ) {
         guard state.lines.count + LogLine.maximumBytes <= Self.queueBytes else {
             state.lost += 1
@@ -149,18 +160,9 @@ package final class OperationalLog: Sendable {
             state.lineCount += 1
         }
         state.format.append(
-            message, level: level, metadata: metadata, wallMilliseconds: wall, to: &state.lines)
+            message, more: more, level: level, metadata: metadata, wallMilliseconds: wall,
+            to: &state.lines)
         state.lineCount += 1
-    }
-
-    /// `12345` as `12,345`.
-    static func grouped(_ number: UInt64) -> String {
-        var text = ""
-        for (index, digit) in "\(number)".reversed().enumerated() {
-            if index > 0, index % 3 == 0 { text.append(",") }
-            text.append(digit)
-        }
-        return String(text.reversed())
     }
 
     // MARK: For the thread

@@ -8,7 +8,7 @@ extension GatewayProcess {
         guard let access = configuration.log.access else { return nil }
         return try AccessLog(
             path: access.path, format: access.format == .json ? .json : .combined,
-            workers: workerCount, labels: accessLogLabels
+            fields: access.fields, workers: workerCount, labels: accessLogLabels
         ) { [logger] event in
             logger.warning("access log", metadata: ["event": "\(event)"])
         }

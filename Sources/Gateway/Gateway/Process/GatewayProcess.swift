@@ -104,7 +104,7 @@ package final class GatewayProcess {
         self.invocation = invocation
         self.predecessor = predecessor
         operationalLog = OperationalLog(
-            level: Logger.Level(configuration.log.level),
+            level: Logger.Level(configuration.log.level), format: configuration.log.format,
             hasPriorities: Journal.reads(STDERR_FILENO))
         service = ServiceReport(manager)
         logger = operationalLog.logger(label: "pinfold")
@@ -419,10 +419,11 @@ package final class GatewayProcess {
         self.policy = policy
         cache?.adopt(policy)
         operationalLog.logLevel = Logger.Level(next.log.level)
+        operationalLog.format = next.log.format
         if let access = next.log.access {
             shared?.accessLog?.reconfigure(
                 path: access.path, format: access.format == .json ? .json : .combined,
-                labels: accessLogLabels)
+                fields: access.fields, labels: accessLogLabels)
         } else {
             // The log itself stays unchanged until a restart.
             shared?.accessLog?.rename(accessLogLabels)

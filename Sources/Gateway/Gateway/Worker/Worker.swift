@@ -25,6 +25,10 @@ final class Worker {
     private var activityTimer: ActivityTimer?
     /// Where sampled exchanges are recorded; `nil` if no spans are sent.
     private(set) var spans: SpanProducer?
+    /// What the access log says of an exchange, and of which.
+    var logging = LoggingChoice()
+    /// Whether somebody looks at exchanges.
+    var watchesFlows = false
     /// How many failures of this second are held that nobody watches.
     var heldFailures = HeldFailures()
     var drainTimer: DrainTimer?
@@ -58,13 +62,14 @@ final class Worker {
             index: index, loop: loop, policy: policy, shared: shared.engine, metrics: metrics)
         environment.host = self
         followTracing()
+        followLogging()
         environment.site = Administration(worker: self)
     }
 
     /// Spans are sent, or not any more.
     private func followTracing() {
         spans = environment.tracing.exportsSpans ? shared.spans?.producer(index) : nil
-        environment.reportsExchanges = needsRecords || environment.keepsResponseHeads
+        environment.reportsExchanges = needsRecords || watchesFlows
     }
 
     /// Serves until a message stops it.
@@ -244,6 +249,7 @@ final class Worker {
     private func configure(_ policy: PolicySnapshot, _ sockets: [ListenerSocket]) {
         environment.adopt(policy)
         followTracing()
+        followLogging()
         clientLimitsChanged()
         listen(adopt(sockets))
         drainClientsOfFormerListeners()

@@ -26,8 +26,8 @@ extension Exchange {
         /// The position of the content in the head's buffer, if all of it arrived with the head and
         /// it can be sent again.
         private(set) var replayable: Range<Int>?
-        /// Whether the head could not be parsed, but its sender seems to accept JSON.
-        private(set) var refusedWantsJSON = false
+        /// What the sender of a head that could not be parsed seems to prefer.
+        private(set) var refusedFormat = ReplyFormat.text
 
         /// A client's request has arrived.
         @inline(__always)
@@ -57,7 +57,7 @@ extension Exchange {
         mutating func tell(_ ends: ClientEnds) { self.ends = ends }
 
         /// A part of a head has arrived that cannot be parsed.
-        mutating func refuse(wantsJSON: Bool) { refusedWantsJSON = wantsJSON }
+        mutating func refuse(preferring format: ReplyFormat) { refusedFormat = format }
 
         // MARK: The head
 

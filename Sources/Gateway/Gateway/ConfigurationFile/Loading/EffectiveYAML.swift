@@ -59,6 +59,8 @@ extension ConfigurationSnapshot {
         case .activity: yaml.section(section, ActivityConfiguration.table, activity)
         case .limits: yaml.section(section, LimitsConfiguration.table, limits)
         case .timeouts: yaml.section(section, TimeoutsConfiguration.table, timeouts)
+        case .errorReplies:
+            yaml.section(section, ErrorRepliesConfiguration.table, errorReplies)
         case .log: yaml.section(section, LogConfiguration.table, log)
         case .tracing: yaml.section(section, TracingConfiguration.table, tracing)
         }
@@ -90,6 +92,7 @@ extension SectionName {
         case .activity: ActivityConfiguration.table.described(ActivityConfiguration())
         case .limits: LimitsConfiguration.table.described(LimitsConfiguration())
         case .timeouts: TimeoutsConfiguration.table.described(TimeoutsConfiguration())
+        case .errorReplies: ErrorRepliesConfiguration.table.described(ErrorRepliesConfiguration())
         case .log: LogConfiguration.table.described(LogConfiguration())
         case .tracing: TracingConfiguration.table.described(TracingConfiguration())
         }

@@ -29,6 +29,7 @@ extension ConfigurationSnapshot {
         case .activity: activity != other.activity
         case .limits: limits != other.limits
         case .timeouts: timeouts != other.timeouts
+        case .errorReplies: errorReplies != other.errorReplies
         case .log: log != other.log
         case .tracing: tracing != other.tracing
         }

@@ -167,7 +167,7 @@ extension AccessRule {
             "page", byDefault: "the gateway's own",
             read: { _, field, rule in
                 guard let field, var denial = rule.denial(for: field) else { return }
-                denial.page = field.denialPage()
+                denial.page = field.page()
                 rule.action = .deny(denial)
             },
             text: { $0.denial?.page.map { YAMLText.quoted($0.path) } })
@@ -196,23 +196,6 @@ extension Field {
         return elements
     }
 
-    fileprivate func denialPage() -> DenialPage? {
-        guard let path = filePath(), let content = contents(ofFile: path) else { return nil }
-        guard content.count <= DenialPage.maximumBytes else {
-            fail(
-                "\(quoted(path: path)) has \(content.count) bytes",
-                expected: "at most \(DenialPage.maximumBytes) bytes")
-            return nil
-        }
-        do {
-            return try DenialPage(path: path, content: content)
-        } catch {
-            fail(
-                "\(quoted(path: path)), line \(error.line): \(error.text)",
-                expected: "a page in HTML")
-            return nil
-        }
-    }
 }
 
 extension SnapshotReader {

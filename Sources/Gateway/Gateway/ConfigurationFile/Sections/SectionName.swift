@@ -20,6 +20,7 @@ enum SectionName: String, CaseIterable {
     case activity
     case limits
     case timeouts
+    case errorReplies
     case log
     case tracing
 

@@ -52,7 +52,7 @@ extension Field {
     }
 
     /// A share in percent, in millionths.
-    fileprivate func share() -> Int? {
+    func share() -> Int? {
         parsed(
             expected: "a share from 0% to 100%, with at most four decimals, such as 0.5%",
             Share.millionths)

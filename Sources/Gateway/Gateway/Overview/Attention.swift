@@ -1,6 +1,4 @@
-import Activity
 import Documents
-import PinfoldEngine
 import PinfoldMetrics
 
 /// Something that an operator should look at.
@@ -95,15 +93,6 @@ struct AttentionFinder {
         add(level, kind, "\(what) \(when)", entry: entry, pinset: pinset)
     }
 
-    mutating func look(at entry: EntryReachability) {
-        let count = entry.count(in: .notReachable)
-        guard count > 0 else { return }
-        add(
-            .warning, .reachability,
-            count == 1 ? "a server is not reachable" : "\(count) servers are not reachable",
-            entry: entry.label)
-    }
-
     mutating func look(at use: Int, of limit: Int, _ what: String) {
         guard limit > 0, use * 100 >= limit * Self.limitPercent else { return }
         add(
@@ -113,7 +102,7 @@ struct AttentionFinder {
 
     mutating func look(at host: HostReport) {
         for trouble in host.troubles {
-            add(.warning, .host, trouble.text, entry: host.now.label)
+            add(trouble.level, .host, trouble.text, entry: host.now.label)
         }
     }
 }

@@ -123,6 +123,7 @@ extension PublishedState {
                 reports[entry.label] ?? HostReport(now: HostTraffic(label: entry.label))
             report.reachable = entry.count(in: .reachable)
             report.notReachable = entry.count(in: .notReachable)
+            report.unreachable = entry.known.filter { $0.state == .notReachable }.map(\.server)
             report.unknown = entry.count(in: .unknown)
             reports[entry.label] = report
         }

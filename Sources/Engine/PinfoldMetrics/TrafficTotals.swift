@@ -68,6 +68,8 @@ public struct TrafficTotals: Sendable {
     /// Bytes from and to clients.
     public var received: UInt64 = 0
     public var sent: UInt64 = 0
+    /// How often accepting was paused because descriptors had run out.
+    public var acceptPauses: UInt64 = 0
     /// How long those took that were no tunnels or streams.
     public var durations = Distribution(.durations)
 
@@ -111,6 +113,7 @@ extension MetricsSnapshot {
         for worker in workers {
             totals.received &+= worker.value(.clientBytesReceived)
             totals.sent &+= worker.value(.clientBytesSent)
+            totals.acceptPauses &+= worker.value(.acceptPauses)
             for reason in 0..<worker.dimensions.reasons {
                 totals.failures &+= worker.failures(reason: reason)
             }

@@ -22,6 +22,16 @@ struct AttentionTests {
         #expect(finder.sorted.map(\.level) == [.critical, .critical, .warning])
     }
 
+    @Test func `descriptors that ran out are critical while they are gone`() {
+        var finder = AttentionFinder(now: 0)
+        finder.look(atPaused: 0, pauses: 0)
+        #expect(finder.sorted.isEmpty)
+        finder.look(atPaused: 0, pauses: 3)
+        finder.look(atPaused: 1, pauses: 0)
+        #expect(finder.sorted.map(\.level) == [.critical, .warning])
+        #expect(finder.sorted.allSatisfy { $0.kind == .limit })
+    }
+
     @Test func `a host with more failures than usual is in trouble`() {
         var (now, before) = (HostTraffic(label: "a"), HostTraffic(label: "a"))
         (before.exchanges, before.failures) = (1000, 10)

@@ -100,6 +100,21 @@ struct AttentionFinder {
             "\(use) of \(limit) \(what) are in use")
     }
 
+    /// - Parameters:
+    ///   - paused: the workers that do not accept because no descriptors are left.
+    ///   - pauses: how often any of them began not to, in the last minutes.
+    mutating func look(atPaused paused: Int, pauses: UInt64) {
+        if paused > 0 {
+            add(
+                .critical, .limit,
+                "no descriptors are left, and connections are not accepted (RLIMIT_NOFILE)")
+        } else if pauses > 0 {
+            add(
+                .warning, .limit,
+                "descriptors ran out lately, and connections were not accepted (RLIMIT_NOFILE)")
+        }
+    }
+
     mutating func look(at host: HostReport) {
         for trouble in host.troubles {
             add(trouble.level, .host, trouble.text, entry: host.now.label)

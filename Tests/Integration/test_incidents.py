@@ -182,7 +182,7 @@ def test_a_server_that_is_down(gateway, workspace):
         (f"down.test:{port}", "down", "connection-refused")}
     reader.close()
     assert has(fields(running.wait_log("reachability changed")), host="down.test", entry="down",
-               to="not_reachable")
+               to="not_reachable", reason="connection-refused")
     (entry,) = operator.api("reachability")["entries"]
     assert entry["servers"] == [{"host": "down.test", "state": "not_reachable"}]
     assert explained(operator, running, "connection-refused")["explanation"]["detail"] == (

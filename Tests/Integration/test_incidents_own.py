@@ -182,6 +182,10 @@ def test_an_own_certificate_that_has_expired(gateway, origin, pki, workspace):
     until(lambda: running.metric("pinfold_client_tls_failures_total", reason="untrusted") == 4,
           "all are counted")
     assert running.access_lines() == []
+    told = fields(running.wait_log("does not accept the certificate of a listener"))
+    assert has(told, level="warning", listener="proxy", sni="gateway.test")
+    assert told["client"].startswith("127.0.0.1:")
+    assert "expired" in told["detail"]
     assert has(fields(running.wait_log("configuration: ")), level="warning")
     assert f'{old.chain_file()}\\" has expired: clients will refuse it' in running.log()
     (end,) = operator.api("pins")["calendar"]

@@ -287,13 +287,13 @@ def test_json_of_refused_clients_expired_pinsets_and_addresses(pki, tmp_path):
     assert found["cache"]["takesPart"] is False
 
 
-@pytest.mark.parametrize("kind", ["trusted", "refused", "unreachable", "not-asked"])
+@pytest.mark.parametrize("kind", ["trusted", "refused", "unreachable", "reached"])
 def test_json_of_a_live_server(origin, pki, tmp_path, kind):
     leaf = pki.self_signed(HOST) if kind == "refused" else pki.intermediate.issue(HOST)
     there = origin(lambda _: reply(b"answer"), tls=leaf.server_context())
     config = configuration(pki, {"pinsets": ["wanted"], "upgrade": "https"})
     config["pinsets"]["wanted"]["enforce"] = False
-    if kind == "not-asked":
+    if kind == "reached":
         config["hosts"][0] |= {"upgrade": "none", "clearText": "allow"}
     url = f"http://{HOST}:{1 if kind == 'unreachable' else there.port}/"
     code, shown = explained(tmp_path, config, url, "--connect")
@@ -302,17 +302,17 @@ def test_json_of_a_live_server(origin, pki, tmp_path, kind):
     assert same == code == (1 if kind in ("refused", "unreachable") else 0)
     assert server["verdict"] == kind
     times = {name: value for name, value in server.items() if name.endswith("_us")}
-    if kind == "not-asked":
-        assert server["tried"] is None and not times and "time" not in shown
-    else:
-        port = url.rstrip("/").rpartition(":")[2]
-        assert server["tried"] in (f"127.0.0.1:{port}", f"[::1]:{port}")
-        # The name is in the hosts file, or an address: how it was resolved does not matter here.
-        assert set(times) - {"dns_us"} == {"connect_us"} | (
-            {"tls_us"} if kind != "unreachable" else set())
-        assert shown["time"].count(" ms") == len(times)
-        if kind == "unreachable":
-            assert shown["tried"] == server["tried"]
+    port = url.rstrip("/").rpartition(":")[2]
+    assert server["tried"] in (f"127.0.0.1:{port}", f"[::1]:{port}")
+    # The name is in the hosts file, or an address: how it was resolved does not matter here.
+    assert set(times) - {"dns_us"} == {"connect_us"} | (
+        {"tls_us"} if kind in ("trusted", "refused") else set())
+    assert shown["time"].count(" ms") == len(times)
+    if kind == "unreachable":
+        assert shown["tried"] == server["tried"]
+    if kind == "reached":
+        assert shown["server"] == "reachable; it is not verified"
+        assert server["address"]["address"] == shown["connected to"]
     if kind == "trusted":
         assert shown["server"] == f"trusted (TLS {server['version']})"
         assert server["address"]["verdict"] == "allowed"

@@ -51,11 +51,11 @@ def is_spent_on(line: dict, name: str, *others: str, least: int = LATE_US) -> No
 class Late:
     """A server's TLS whose handshakes are late."""
 
-    def __init__(self, context: ssl.SSLContext):
-        self.context = context
+    def __init__(self, context: ssl.SSLContext, seconds: float = LATE):
+        self.context, self.seconds = context, seconds
 
     def wrap_socket(self, sock: socket.socket, **options: bool) -> ssl.SSLSocket:
-        later()
+        later(self.seconds)
         return self.context.wrap_socket(sock, **options)
 
 

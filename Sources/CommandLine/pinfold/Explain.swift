@@ -18,7 +18,7 @@ struct Explain: ParsableCommand {
             is used. The answers come from the same code that handles requests, and a refusal has \
             the text of the gateway's error reply. The host's name is resolved as configured, but \
             nothing is sent to the host. With --connect, the command also connects to the server, \
-            if the gateway would, and verifies its certificates.
+            if the gateway would, and over TLS verifies its certificates.
 
             A request can be sent in several ways: through a CONNECT tunnel, with the full URL, to \
             a reverse listener, or through a transparent listener. Exits with 0 if at least one \
@@ -64,7 +64,7 @@ struct Explain: ParsableCommand {
             valueName: "address"))
     var address: [String] = []
 
-    @Flag(help: "Connect to the server and verify its certificates.")
+    @Flag(help: "Connect to the server and, over TLS, verify its certificates.")
     var connect = false
 
     @Flag(help: "Print the explanation as one JSON object.")
@@ -187,15 +187,13 @@ struct Explain: ParsableCommand {
         return address
     }
 
-    /// Connects to the server as the gateway would: only if the gateway would use TLS, and only
-    /// to addresses that the gateway would connect to.
+    /// Connects to the server as the gateway would, and only to addresses that the gateway would
+    /// connect to. Over TLS it is verified.
     private func look(
         at route: RouteExplanation, _ policy: PolicySnapshot, noting timeline: ConnectionTimeline
     ) -> Explanation.Server {
         guard !route.isRefused else { return .notChecked("every way is refused") }
-        guard let way = route.verifiedWay else {
-            return .notChecked("the gateway would not use TLS")
-        }
+        guard let way = route.verifiedWay else { return reach(route, noting: timeline) }
         do throws(ServerProbeError) {
             let context = policy.context(entry: route.entry)
             let shown = try ServerProbe(context: context, milliseconds: Self.milliseconds)
@@ -208,6 +206,23 @@ struct Explain: ParsableCommand {
                 if case .reported(let failure) = outcome { failure } else { nil }
             }
             return .trusted(address, version: shown.version?.text ?? "unknown", reported)
+        } catch {
+            return .unreachable("\(error)")
+        }
+    }
+
+    /// Connects to a server that requests are sent to in clear text.
+    private func reach(
+        _ route: RouteExplanation, noting timeline: ConnectionTimeline
+    ) -> Explanation.Server {
+        guard let addresses = route.clearTextAddresses else {
+            return .notChecked("the gateway would not connect to it directly, and not use TLS")
+        }
+        do throws(ServerProbeError) {
+            let endpoint = try ServerProbe.reach(
+                route.host, port: route.port, addresses: addresses,
+                milliseconds: Self.milliseconds, noting: timeline)
+            return .reached(endpoint.address)
         } catch {
             return .unreachable("\(error)")
         }
@@ -259,6 +274,22 @@ extension RouteExplanation {
                 port, addresses.filter { isFixed || $0.refusal == nil }.map(\.address),
                 judgements.first { $0.asking == asking }?.judgement.wayNames ?? [], header
             )
+        }
+        return nil
+    }
+
+    /// The addresses that the gateway would connect to for requests in clear text, or `nil` if it
+    /// would make no such connection itself.
+    fileprivate var clearTextAddresses: [IPAddress]? {
+        guard unixPath == nil else { return nil }
+        for (asking, way) in ways {
+            guard case .clearText = way else { continue }
+            let rule = judgements.first { $0.asking == asking }?.judgement
+            var isFixed = false
+            if case .reverse = asking { isFixed = true }
+            let parents = isFixed ? [] : (rule?.proxyWays ?? proxyWays ?? [])
+            guard parents.allSatisfy({ $0.url == nil }) else { return nil }
+            return addresses.filter { isFixed || $0.refusal == nil }.map(\.address)
         }
         return nil
     }

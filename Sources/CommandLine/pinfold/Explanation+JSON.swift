@@ -154,6 +154,7 @@ extension Explanation {
         switch server {
         case .notChecked(let reason): (verdict, detail) = ("not-asked", reason)
         case .unreachable(let reason): (verdict, detail) = ("unreachable", reason)
+        case .reached(let peer): (verdict, address) = ("reached", peer)
         case .refused(let peer, let reason): (verdict, address, fault) = ("refused", peer, reason)
         case .trusted(let peer, let negotiated, let reported):
             (verdict, address, version, failures) = ("trusted", peer, negotiated, reported)

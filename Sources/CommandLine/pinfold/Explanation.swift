@@ -15,6 +15,8 @@ struct Explanation {
         /// The server cannot be reached, or presents no certificate.
         case unreachable(String)
         case refused(IPAddress, ExchangeError)
+        /// It was connected to, and there is nothing to verify.
+        case reached(IPAddress)
         /// The version of TLS, and what report-only pinsets would have refused.
         case trusted(IPAddress, version: String, [TrustError])
     }
@@ -35,7 +37,7 @@ struct Explanation {
         if client?.isServed == false || route.isRefused { return true }
         switch server {
         case .unreachable, .refused: return true
-        case .notChecked, .trusted, nil: return false
+        case .notChecked, .reached, .trusted, nil: return false
         }
     }
 
@@ -102,6 +104,8 @@ struct Explanation {
             lines.append("server: \(reason)")
         case .refused(let address, let fault):
             lines += ["connected to: \(address)", "server: \(Self.text(fault))"]
+        case .reached(let address):
+            lines += ["connected to: \(address)", "server: reachable; it is not verified"]
         case .trusted(let address, let version, let reported):
             lines += ["connected to: \(address)", "server: trusted (TLS \(version))"]
             lines += reported.map { "reported only: \($0)" }

@@ -249,6 +249,8 @@ struct CounterFamily: Sendable {
                 Series("result=\"no_data\"", .dnsAnswersNoData),
                 Series("result=\"server_failure\"", .dnsAnswersServerFailure),
                 Series("result=\"timeout\"", .dnsAnswersTimeout),
+                Series("result=\"unreachable\"", .dnsAnswersUnreachable),
+                Series("result=\"refused\"", .dnsAnswersRefused),
                 Series("result=\"other\"", .dnsAnswersOther),
             ]),
         CounterFamily(

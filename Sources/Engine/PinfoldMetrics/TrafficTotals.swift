@@ -68,6 +68,8 @@ public struct TrafficTotals: Sendable {
     /// Bytes from and to clients.
     public var received: UInt64 = 0
     public var sent: UInt64 = 0
+    /// How often accepting was paused because descriptors had run out.
+    public var acceptPauses: UInt64 = 0
     /// How long those took that were no tunnels or streams.
     public var durations = Distribution(.durations)
 
@@ -81,6 +83,10 @@ public struct HostTraffic: Sendable {
     public var label: String
     public var exchanges: UInt64 = 0
     public var failures: UInt64 = 0
+    /// How many of them by the reason's index, without those that have not happened.
+    public var reasons: [Int: UInt64] = [:]
+    /// TLS alerts of clients that rejected a certificate issued for one of its hosts.
+    public var rejections: UInt64 = 0
     /// By result.
     public var tunnels: [TunnelResult: UInt64] = [:]
     /// What they spent their time on; what has not happened is absent.
@@ -107,6 +113,7 @@ extension MetricsSnapshot {
         for worker in workers {
             totals.received &+= worker.value(.clientBytesReceived)
             totals.sent &+= worker.value(.clientBytesSent)
+            totals.acceptPauses &+= worker.value(.acceptPauses)
             for reason in 0..<worker.dimensions.reasons {
                 totals.failures &+= worker.failures(reason: reason)
             }
@@ -138,17 +145,23 @@ extension MetricsSnapshot {
             if hasAny { found[index.slot] = traffic }
         }
         let inForce = Set(hosts.inForceAndOther.map { $0.index })
+        let reasons = workers.first?.dimensions.reasons ?? 0
         visitRoutes { host, block in
             let exchanges = Self.exchanges(in: block)
             guard exchanges.all > 0, inForce.contains(host.index) else { return }
-            found[host.index.slot, default: HostTraffic(label: host.label)].exchanges &+=
-                exchanges.all
+            var traffic = found[host.index.slot] ?? HostTraffic(label: host.label)
+            traffic.exchanges &+= exchanges.all
+            for reason in 0..<reasons where block[RouteLayout.failures + reason] > 0 {
+                traffic.reasons[reason, default: 0] &+= block[RouteLayout.failures + reason]
+            }
+            found[host.index.slot] = traffic
         }
         return found.values.sorted { $0.label < $1.label }
     }
 
     private func add(_ series: HostSeries, to traffic: inout HostTraffic) {
         traffic.failures = series.total(at: HostLayout.failures)
+        traffic.rejections = series.total(at: HostLayout.rejections)
         for result in TunnelResult.allCases {
             let count = series.total(at: HostLayout.tunnels + Int(result.rawValue))
             if count > 0 { traffic.tunnels[result] = count }

@@ -167,6 +167,8 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case dnsAnswersNoData
     case dnsAnswersServerFailure
     case dnsAnswersTimeout
+    case dnsAnswersUnreachable
+    case dnsAnswersRefused
     case dnsAnswersOther
     case dnsCacheHits
 

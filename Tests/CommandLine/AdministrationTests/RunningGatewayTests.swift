@@ -90,6 +90,18 @@ struct RunningGatewayTests {
                 "draining       since S, until E at the latest",
             ])
     }
+
+    @Test func `what needs attention comes first`() throws {
+        let list = try JSONDocument.value(
+            of: Array(
+                """
+                {"attention":[{"level":"critical","text":"a","host":"api"},
+                {"level":"warning","text":"b"}]}
+                """.utf8))
+        let lines = StatusText.text(of: .null, attention: list.list("attention"))
+            .split(separator: "\n").dropFirst().prefix(2)
+        #expect(lines == ["attention      critical: api: a", "attention      warning: b"])
+    }
 }
 
 @Suite("A listener or an administrative address, as options name it")

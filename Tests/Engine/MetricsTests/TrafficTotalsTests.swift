@@ -55,6 +55,7 @@ struct TrafficTotalsTests {
         #expect(traffic.map(\.label) == ["b"])
         #expect(traffic.first?.exchanges == 5)
         #expect(traffic.first?.failures == 5)
+        #expect(traffic.first?.reasons == [1: 5])
         #expect(traffic.first?.phases[.connect]?.count == 5)
         #expect(traffic.first?.phases[.dns] == nil)
     }

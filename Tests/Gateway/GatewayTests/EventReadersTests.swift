@@ -364,27 +364,4 @@ struct TrafficHistoryTests {
         history.add([], at: 4)
         #expect(history.lastMatch(of: "sha256/x", in: "a") == nil, "only what is in force is kept")
     }
-
-    @Test func `what expires soon needs attention, the sooner the more`() {
-        var finder = AttentionFinder(now: 1_000_000)
-        let day: Int64 = 86_400
-        finder.look(atEnd: 1_000_000 + 20 * day, of: "a", .certificate)
-        finder.look(atEnd: 1_000_000 + 10 * day, of: "b", .certificate)
-        finder.look(atEnd: 1_000_000 + 2 * day, of: "c", .pinset, pinset: "p")
-        finder.look(atEnd: 999_000, of: "d", .certificate)
-        #expect(
-            finder.sorted.map(\.text) == [
-                "c expires in 2 days", "d has expired", "b expires in 10 days",
-            ])
-        #expect(finder.sorted.map(\.level) == [.critical, .critical, .warning])
-    }
-
-    @Test func `a host with more failures than usual is in trouble`() {
-        var (now, before) = (HostTraffic(label: "a"), HostTraffic(label: "a"))
-        (before.exchanges, before.failures) = (1000, 10)
-        (now.exchanges, now.failures) = (1100, 30)
-        #expect(HostReport(now: now, before: before).troubles.map(\.word) == ["failures"])
-        now.failures = 12
-        #expect(HostReport(now: now, before: before).troubles.isEmpty)
-    }
 }

@@ -69,6 +69,13 @@ function pinsets(host) {
   return names.length ? names.map((name, index) => [index ? ", " : "", h("a", {href: address("pins", {pinset: name})}, plain(name))]) : "none";
 }
 
+/** Why exchanges of an entry failed, each with those that did. */
+function causes(host) {
+  const list = host.causes ?? [];
+  return list.length ? list.map((one, index) => [index ? ", " : "",
+    h("a", {href: address("flows", {entry: host.entry, reason: one.reason})}, plain(one.reason)), ` ${count(one.count)}`]) : "–";
+}
+
 /** The table of hosts; `most` rows at first. */
 export function hostTable(answer, most = Infinity) {
   const hosts = answer.hosts ?? [];
@@ -102,6 +109,7 @@ function one(host, seconds) {
         ]))] : empty("No exchange of this entry has waited for anything yet.")),
       section("In figures", undefined, facts([
         ["Requests/s", rate(host.requests / seconds)], ["Failed", `${share(host.failures, host.requests)} (${plural(host.failures ?? 0, "request")})`],
+        ["Because of", causes(host)],
         ["Tunnels", count(host.tunnels)], ["Since the start", `${plural(host.total?.requests ?? 0, "request")}, ${count(host.total?.failures ?? 0)} failed`],
         ["Connections", `${count(host.open)} open, ${count(host.idle)} of them idle`],
         ["Waiting for one", count(host.waiting)], ["Servers", reach(host)],

@@ -16,9 +16,11 @@ struct Status: ParsableCommand {
     var json = false
 
     func run() throws {
+        let gateway: RunningGateway
         let answer: RunningGateway.Answer
         do {
-            answer = try options.gateway().ask(.get, "/api/v1/status")
+            gateway = try options.gateway()
+            answer = try gateway.ask(.get, "/api/v1/status")
         } catch {
             writeError("\(error)")
             throw ExitCode(2)
@@ -31,7 +33,10 @@ struct Status: ParsableCommand {
         if json {
             writeToStandardOutput(answer.body)
         } else {
-            writeToStandardOutput(StatusText.text(of: value))
+            // A gateway that is older, or has no time for a report, has said enough.
+            let overview = try? gateway.ask(.get, "/api/v1/overview")
+            let attention = overview?.value?.list("attention") ?? []
+            writeToStandardOutput(StatusText.text(of: value, attention: attention))
         }
         if state != "ready" { throw ExitCode(1) }
     }
@@ -39,8 +44,10 @@ struct Status: ParsableCommand {
 
 /// The state of a gateway for people.
 enum StatusText {
-    static func text(of value: DocumentValue) -> String {
-        var lines = [first(value)] + configuration(value["configuration"] ?? .null)
+    /// - Parameter attention: what needs attention, the worst first.
+    static func text(of value: DocumentValue, attention: [DocumentValue] = []) -> String {
+        var lines = [first(value)] + attention.map { self.attention($0) }
+        lines += configuration(value["configuration"] ?? .null)
         if let reload = value["lastReload"] { lines += self.reload(reload) }
         for listener in value.list("listeners") { lines.append(self.listener(listener)) }
         for server in value.list("servers") { lines.append(self.server(server)) }
@@ -62,6 +69,11 @@ enum StatusText {
         "\(word(value, "explanation")) (Pinfold \(word(value, "version")), revision "
             + "\(word(value, "revision")), process \(number(value, "pid")), running for "
             + "\(time(number(value, "uptimeSeconds"))))"
+    }
+
+    private static func attention(_ value: DocumentValue) -> String {
+        let subject = value["host"]?.text.map { "\($0): " } ?? ""
+        return row("attention", "\(word(value, "level")): \(subject)\(word(value, "text"))")
     }
 
     private static func configuration(_ value: DocumentValue) -> [String] {

@@ -19,21 +19,25 @@ extension Environment {
     ) {
         guard let server else { return }
         let event = fault.map(\.reachabilityEvidence) ?? .responseReceived
-        if let event { note(server, event, for: client) }
+        if let event { note(server, event, for: client, because: fault) }
     }
 
     /// The same for any evidence.
+    /// - Parameter fault: the failure that shows it; `nil` if it is none, or not known.
     package func note(
-        _ server: ServerReachability, _ event: ReachabilityEvent, for client: IPNetwork?
+        _ server: ServerReachability, _ event: ReachabilityEvent, for client: IPNetwork?,
+        because fault: ExchangeError? = nil
     ) {
         guard let change = server.note(event, for: client) else { return }
         server.entry.keep(change, of: server.host, at: wallMilliseconds)
-        shared.logger.notice(
-            "reachability changed",
-            metadata: [
-                "host": "\(server.host)", "entry": "\(server.entry.label)",
-                "from": "\(change.from.label)", "to": "\(change.to.label)",
-            ])
+        var metadata: Logger.Metadata = [
+            "host": "\(server.host)", "entry": "\(server.entry.label)",
+            "from": "\(change.from.label)", "to": "\(change.to.label)",
+        ]
+        if change.to == .notReachable, let fault {
+            metadata["reason"] = "\(fault.reason.token)"
+        }
+        shared.logger.notice("reachability changed", metadata: metadata)
     }
 
     /// A bug in the program: a connection was passed an event that is impossible in its phase.

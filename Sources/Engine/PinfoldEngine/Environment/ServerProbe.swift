@@ -112,12 +112,7 @@ package struct ServerProbe {
         noting timeline: ConnectionTimeline = ConnectionTimeline()
     ) throws(ServerProbeError) -> ServerPresentation {
         let peer = BoundAuthority(host: host, port: port)
-        let resolver: Resolver
-        do throws(Resolver.StartError) {
-            resolver = try Resolver()
-        } catch {
-            throw .noResolver(error)
-        }
+        let resolver = try Self.resolver()
         defer { resolver.close() }
         let environment = try Self.environment(resolver)
         defer {
@@ -142,6 +137,56 @@ package struct ServerProbe {
             return ServerPresentation(
                 endpoint: endpoint, certificates: tls.presented, version: nil, failure: error,
                 facts: tls.facts)
+        }
+    }
+
+    /// Connects to a server without shaking hands, as for requests in clear text. Nothing is sent.
+    ///
+    /// - Parameters:
+    ///   - addresses: the addresses to connect to; `nil` for those that the name has.
+    ///   - milliseconds: the time limit.
+    ///   - timeline: where it is noted what is done, also if it fails.
+    /// - Returns: the address and port that it was connected to.
+    package static func reach(
+        _ host: String, port: UInt16, addresses: [IPAddress]?, milliseconds: Int64,
+        noting timeline: ConnectionTimeline
+    ) throws(ServerProbeError) -> Endpoint {
+        let peer = BoundAuthority(host: host, port: port)
+        let resolver = try Self.resolver()
+        defer { resolver.close() }
+        let environment = try Self.environment(resolver)
+        defer {
+            environment.closeConnections()
+            environment.close()
+        }
+        var result: Result<EstablishedConnection, StreamError>?
+        let connection = WayConnection(
+            environment: environment,
+            subject: WayConnection.Subject(
+                authority: peer, policy: environment.policy, match: .init(),
+                stepMilliseconds: milliseconds, addresses: addresses),
+            by: nil, timeline: timeline
+        ) { result = $0 }
+        connection.start()
+        // Its own deadline ends it.
+        while result == nil {
+            environment.loop.turn(waitingAtMost: Int32(clamping: milliseconds))
+        }
+        timeline.finish(at: Clock.monotonicMicroseconds())
+        switch result {
+        case nil: throw .timeout(peer)
+        case .failure(let failure): throw ServerProbeError(failure, peer)
+        case .success(let made):
+            made.transport.close()
+            return made.endpoint
+        }
+    }
+
+    private static func resolver() throws(ServerProbeError) -> Resolver {
+        do throws(Resolver.StartError) {
+            return try Resolver()
+        } catch {
+            throw .noResolver(error)
         }
     }
 

@@ -164,6 +164,8 @@ final class ConnectOperation: EventHandler {
         case .failed(.nxdomain): environment.metrics.add(.dnsAnswersNoSuchName)
         case .failed(.noData): environment.metrics.add(.dnsAnswersNoData)
         case .failed(.timeout): environment.metrics.add(.dnsAnswersTimeout)
+        case .failed(.unreachable): environment.metrics.add(.dnsAnswersUnreachable)
+        case .failed(.refused): environment.metrics.add(.dnsAnswersRefused)
         case .failed(.serverFailure): environment.metrics.add(.dnsAnswersServerFailure)
         case .failed: environment.metrics.add(.dnsAnswersOther)
         }

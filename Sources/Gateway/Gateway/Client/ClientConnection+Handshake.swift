@@ -61,6 +61,7 @@ extension ClientConnection {
     func handshakeFailed(_ error: TLSError?) {
         worker.metrics.add(.clientHandshakeFailure(error))
         if isUntried { handshakeEndedUntried(error) }
+        if tunnel == nil, let error { reportRejection(error) }
         if environment.traces {
             environment.trace(
                 "tls handshake with a client failed",
@@ -75,6 +76,20 @@ extension ClientConnection {
         environment.release(self)
         opening = .failed
         handle(.lingers)
+    }
+
+    /// Logs that a client does not trust the listener's certificate; there is no exchange that would
+    /// be in the access log. Those of intercepted hosts are reported with their tunnels.
+    private func reportRejection(_ error: TLSError) {
+        guard case .alertReceived(let code, _) = error, TLSAlert(code: code).isAboutCertificate
+        else { return }
+        worker.shared.logger.warning(
+            "a client does not accept the certificate of a listener",
+            metadata: [
+                "listener": "\(ingress.name)", "client": "\(String(peer.clientText))",
+                "sni": "\(transport.tls?.serverName ?? "")",
+                "detail": "\(error.text(of: "client"))",
+            ])
     }
 
     /// Ends the sending direction, as soon as the socket accepts the end of the TLS session.

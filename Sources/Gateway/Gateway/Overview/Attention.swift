@@ -1,6 +1,4 @@
-import Activity
 import Documents
-import PinfoldEngine
 import PinfoldMetrics
 
 /// Something that an operator should look at.
@@ -95,15 +93,6 @@ struct AttentionFinder {
         add(level, kind, "\(what) \(when)", entry: entry, pinset: pinset)
     }
 
-    mutating func look(at entry: EntryReachability) {
-        let count = entry.count(in: .notReachable)
-        guard count > 0 else { return }
-        add(
-            .warning, .reachability,
-            count == 1 ? "a server is not reachable" : "\(count) servers are not reachable",
-            entry: entry.label)
-    }
-
     mutating func look(at use: Int, of limit: Int, _ what: String) {
         guard limit > 0, use * 100 >= limit * Self.limitPercent else { return }
         add(
@@ -111,9 +100,24 @@ struct AttentionFinder {
             "\(use) of \(limit) \(what) are in use")
     }
 
+    /// - Parameters:
+    ///   - paused: the workers that do not accept because no descriptors are left.
+    ///   - pauses: how often any of them began not to, in the last minutes.
+    mutating func look(atPaused paused: Int, pauses: UInt64) {
+        if paused > 0 {
+            add(
+                .critical, .limit,
+                "no descriptors are left, and connections are not accepted (RLIMIT_NOFILE)")
+        } else if pauses > 0 {
+            add(
+                .warning, .limit,
+                "descriptors ran out lately, and connections were not accepted (RLIMIT_NOFILE)")
+        }
+    }
+
     mutating func look(at host: HostReport) {
         for trouble in host.troubles {
-            add(.warning, .host, trouble.text, entry: host.now.label)
+            add(trouble.level, .host, trouble.text, entry: host.now.label)
         }
     }
 }

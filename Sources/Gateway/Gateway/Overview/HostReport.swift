@@ -2,21 +2,38 @@ import Documents
 import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
+import Trust
 
 /// What is known of a host entry: what its exchanges have counted lately, beside what is usual.
 struct HostReport: Sendable {
     /// Why an entry deserves a look.
     struct Trouble: Sendable, Equatable {
-        /// `failures`, or `slow_` and the phase.
+        var level: Attention.Level = .warning
+        /// `pin_mismatch`, `failures`, `slow_` and the phase, `clients_reject` or `not_reachable`.
         var word: String
         /// A sentence without a full stop.
         var text: String
     }
 
+    /// Why exchanges failed: a reason's token, and how often.
+    struct Cause: Sendable, Equatable {
+        var token: String
+        var count: UInt64
+    }
+
     /// Fewer exchanges than this say nothing about what is usual.
     static let leastCount: UInt64 = 20
+    /// If so many exchanges failed, and all did, nothing has to be known of what is usual.
+    static let leastFailures: UInt64 = 5
     /// What takes less is not slow, whatever is usual, in microseconds.
     static let leastMicroseconds: UInt64 = 100_000
+    /// The most causes and servers that a sentence names.
+    private static let named = 3
+
+    /// What is slow where little is known of what is usual, in microseconds: as in the alerts.
+    static func slowMicroseconds(_ phase: Phase) -> UInt64 {
+        phase == .firstByte ? 5_000_000 : 1_000_000
+    }
 
     var now: HostTraffic
     /// Some minutes ago; `nil` if there was none.
@@ -24,6 +41,8 @@ struct HostReport: Sendable {
     var pinsets: [String] = []
     var reachable = 0
     var notReachable = 0
+    /// The names of servers that are not reachable, as far as they are known.
+    var unreachable: [String] = []
     var unknown = 0
 
     var recentExchanges: UInt64 { Self.difference(now.exchanges, before?.exchanges) }
@@ -53,37 +72,84 @@ struct HostReport: Sendable {
         }
     }
 
+    /// Why exchanges failed lately, the most frequent cause first.
+    var causes: [Cause] {
+        now.reasons.compactMap { index, count in
+            let lately = Self.difference(count, before?.reasons[index])
+            guard lately > 0, Reason.tokens.indices.contains(index) else { return nil }
+            return Cause(token: Reason.tokens[index], count: lately)
+        }
+        .sorted { ($1.count, $0.token) < ($0.count, $1.token) }
+    }
+
     var troubles: [Trouble] {
-        var troubles: [Trouble] = []
+        [pinTrouble, failureTrouble].compactMap { $0 } + slowPhases
+            + [clientTrouble, serverTrouble].compactMap { $0 }
+    }
+
+    /// One exchange is enough: somebody else may answer in the server's name.
+    private var pinTrouble: Trouble? {
+        let index = Reason.trust(.noPinMatches).index
+        let count = Self.difference(now.reasons[index] ?? 0, before?.reasons[index])
+        guard count > 0 else { return nil }
+        let names = pinsets.isEmpty ? "" : " of \(pinsets.joined(separator: ", "))"
+        return Trouble(
+            level: .critical, word: "pin_mismatch",
+            text: "a server has none of the keys\(names), and \(count) "
+                + (count == 1 ? "exchange was" : "exchanges were") + " refused")
+    }
+
+    private var failureTrouble: Trouble? {
         let (recent, failed) = (recentExchanges, recentFailures)
-        if recent >= Self.leastCount, failed * 20 >= recent {
-            let usual = before.map { $0.failures * 1000 / max(1, $0.exchanges) }
-            // More than twice as many as usual.
-            if usual.map({ failed * 1000 / recent > 2 * $0 }) ?? true {
-                troubles.append(
-                    Trouble(word: "failures", text: "\(failed) of \(recent) exchanges failed"))
+        let haveAllFailed = failed >= Self.leastFailures && failed >= recent
+        let isMuch = recent >= Self.leastCount && failed * 20 >= recent
+        guard haveAllFailed || isMuch else { return nil }
+        // More than twice as many as usual.
+        let usual = before.map { $0.failures * 1000 / max(1, $0.exchanges) }
+        guard usual.map({ failed * 1000 / max(1, recent) > 2 * $0 }) ?? true else { return nil }
+        let causes = causes.prefix(Self.named).map { "\($0.token) \($0.count)" }
+        let why = causes.isEmpty ? "" : ": \(causes.joined(separator: ", "))"
+        return Trouble(word: "failures", text: "\(failed) of \(recent) exchanges failed\(why)")
+    }
+
+    private var slowPhases: [Trouble] {
+        phases.compactMap { phase in
+            guard phase.phase != .body, let now = phase.recent.quantile(990) else { return nil }
+            var text = "\(phase.phase.label) takes \(now / 1000) ms (99 %)"
+            if let usual = phase.usual, usual.count >= Self.leastCount,
+                let before = usual.quantile(990)
+            {
+                guard phase.recent.count >= Self.leastCount, now >= Self.leastMicroseconds,
+                    now > 4 * before
+                else { return nil }
+                text += ", usually \(before / 1000) ms"
+            } else {
+                guard now >= Self.slowMicroseconds(phase.phase) else { return nil }
             }
+            return Trouble(word: "slow_\(phase.phase.label)", text: text)
         }
-        for phase in phases where phase.phase != .body {
-            guard phase.recent.count >= Self.leastCount, let usual = phase.usual,
-                usual.count >= Self.leastCount, let now = phase.recent.quantile(990),
-                let before = usual.quantile(990), now >= Self.leastMicroseconds, now > 4 * before
-            else { continue }
-            troubles.append(
-                Trouble(
-                    word: "slow_\(phase.phase.label)",
-                    text: "\(phase.phase.label) takes \(now / 1000) ms (99 %), usually "
-                        + "\(before / 1000) ms"))
+    }
+
+    private var clientTrouble: Trouble? {
+        let count = Self.difference(now.rejections, before?.rejections)
+        guard count > 0 else { return nil }
+        return Trouble(
+            word: "clients_reject",
+            text: "clients rejected the certificates of intercepted tunnels "
+                + (count == 1 ? "once" : "\(count) times") + ": they do not trust the CA")
+    }
+
+    private var serverTrouble: Trouble? {
+        guard notReachable > 0 else { return nil }
+        var names = unreachable.prefix(min(Self.named, notReachable)).joined(separator: ", ")
+        if names.isEmpty {
+            names = notReachable == 1 ? "a server" : "\(notReachable) servers"
+        } else if notReachable > Self.named {
+            names += " and \(notReachable - Self.named) more"
         }
-        if notReachable > 0 {
-            troubles.append(
-                Trouble(
-                    word: "not_reachable",
-                    text: notReachable == 1
-                        ? "a server is not reachable"
-                        : "\(notReachable) servers are not reachable"))
-        }
-        return troubles
+        return Trouble(
+            word: "not_reachable",
+            text: "\(names) \(notReachable == 1 ? "is" : "are") not reachable")
     }
 
     /// Trouble first, then those with the most traffic.
@@ -119,6 +185,13 @@ extension HostReport {
             },
         ])
 
+    private static let cause = ObjectShape<Cause>(
+        "Why exchanges failed.",
+        [
+            .text("reason", "The reason's token.") { $0.token },
+            .number("count", "How often.") { Int(clamping: $0.count) },
+        ])
+
     private static let total = ObjectShape<HostTraffic>(
         "The same since the start.",
         [
@@ -136,6 +209,7 @@ extension HostReport {
             .number("failures", "Those of them that were refused, failed or cut off.") {
                 Int(clamping: $0.recentFailures)
             },
+            .list("causes", cause, "Why they did, the most frequent first.") { $0.causes },
             .number("tunnels", "Tunnels that clients asked for lately.") {
                 Int(clamping: $0.recentTunnels)
             },
@@ -155,9 +229,11 @@ extension HostReport {
             .optionalTime("chainExpires", "When the first certificate in their chains ends.") {
                 $0.now.chainEnd.map { $0 * 1000 }
             },
-            .texts("trouble", "Why it deserves a look: failures, slow_connect, not_reachable.") {
-                $0.troubles.map(\.word)
-            },
+            .texts(
+                "trouble",
+                "Why it deserves a look: pin_mismatch, failures, slow_connect, clients_reject, "
+                    + "not_reachable."
+            ) { $0.troubles.map(\.word) },
         ])
 }
 

@@ -29,6 +29,7 @@ struct TrafficHistory: Sendable {
         var lookups: UInt64
         var received: UInt64
         var sent: UInt64
+        var acceptPauses: UInt64
         /// Microseconds that half of all requests, and 99 % of them, did not exceed.
         var median: UInt64?
         var p99: UInt64?
@@ -59,6 +60,7 @@ struct TrafficHistory: Sendable {
                 time: reading.time, milliseconds: milliseconds, exchanges: since(\.exchanges),
                 failures: since(\.failures), hits: since(\.hits), lookups: since(\.lookups),
                 received: since(\.received), sent: since(\.sent),
+                acceptPauses: since(\.acceptPauses),
                 median: durations.quantile(500), p99: durations.quantile(990),
                 inFlight: reading.inFlight, tunnels: reading.tunnels,
                 busy: zip(reading.busyNanoseconds, last.busyNanoseconds).map { now, before in

@@ -51,10 +51,7 @@ extension PublishedState {
     /// What is in progress.
     /// - Parameter busy: of the workers in the latest sample, in hundredths.
     func load(_ busy: [Int] = []) -> OverviewReport.Load {
-        let (shared, workers) = running
-        func gauge(_ gauge: WorkerGauge) -> Int {
-            Int(max(0, workers.reduce(0) { $0 + $1.value(gauge) }))
-        }
+        let shared = running.shared
         var load = OverviewReport.Load()
         load.requests = gauge(.exchangesInFlight)
         load.connections = shared?.clientConnections.load(ordering: .relaxed) ?? 0
@@ -71,6 +68,10 @@ extension PublishedState {
         return load
     }
 
+    private func gauge(_ gauge: WorkerGauge) -> Int {
+        Int(max(0, running.workers.reduce(0) { $0 + $1.value(gauge) }))
+    }
+
     // MARK: Reports
 
     func overview(_ history: GatewayObserver.History) -> OverviewReport {
@@ -85,6 +86,8 @@ extension PublishedState {
                 atEnd: end.time / 1000, of: what, kind, entry: isEntry ? end.name : nil,
                 pinset: isPinset ? end.name : nil)
         }
+        finder.look(
+            atPaused: gauge(.acceptPaused), pauses: samples.reduce(0) { $0 &+ $1.acceptPauses })
         finder.look(at: load.connections, of: load.connectionsLimit, "client connections")
         for host in hosts(history).hosts { finder.look(at: host) }
         return OverviewReport(
@@ -123,6 +126,7 @@ extension PublishedState {
                 reports[entry.label] ?? HostReport(now: HostTraffic(label: entry.label))
             report.reachable = entry.count(in: .reachable)
             report.notReachable = entry.count(in: .notReachable)
+            report.unreachable = entry.known.filter { $0.state == .notReachable }.map(\.server)
             report.unknown = entry.count(in: .unknown)
             reports[entry.label] = report
         }

@@ -7,6 +7,8 @@ final class Listener: EventHandler {
     private static let batch = 64
     /// How long accepting pauses when descriptors have run out.
     private static let pauseMilliseconds: Int64 = 100
+    /// How many connections the administrative address accepts nevertheless.
+    private static let reserved = 2
 
     private let worker: Worker
     /// The ingress of its clients' requests.
@@ -18,18 +20,26 @@ final class Listener: EventHandler {
     private var hasBegun = false
     /// Whether it is counted among those that accept connections.
     private var isAccepting = false
+    private var reserve: DescriptorReserve
 
     init(worker: Worker, ingress: Ingress, descriptor: Int32, isShared: Bool = false) {
         self.worker = worker
         self.ingress = ingress
         self.descriptor = descriptor
         self.isShared = isShared
+        reserve = DescriptorReserve(size: ingress.role == .admin ? Self.reserved : 0)
     }
 
     /// Begins to accept, unless it has begun.
     func begin() throws(Errno) {
         if !hasBegun { try start() }
         hasBegun = true
+        reserve.fill()
+    }
+
+    /// Called when a connection of the administrative address has been closed.
+    func fillReserve() {
+        if hasBegun { reserve.fill() }
     }
 
     private func start() throws(Errno) {
@@ -61,9 +71,8 @@ final class Listener: EventHandler {
             case .failed(let error):
                 // If no descriptor is left, the system reports that even if nobody is waiting.
                 guard Transfers.isReadable(descriptor) else { return }
-                guard error.isOutOfDescriptors, worker.freeDescriptors() else {
-                    return pause(error)
-                }
+                guard error.isOutOfDescriptors, worker.freeDescriptors() || reserve.giveUp()
+                else { return pause(error) }
             }
         }
     }
@@ -89,6 +98,7 @@ final class Listener: EventHandler {
         isPaused = false
         worker.loop.remove(self)
         worker.acceptResumed()
+        reserve.fill()
         do {
             try start()
         } catch {
@@ -98,6 +108,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting and hands over the socket.
     func release() -> Int32 {
+        reserve.close()
         guard hasBegun else { return descriptor }
         setAccepting(false)
         if isPaused { worker.acceptResumed() }
@@ -108,6 +119,7 @@ final class Listener: EventHandler {
 
     /// Stops accepting for good.
     func close() {
+        reserve.close()
         guard hasBegun else { return Descriptors.close(descriptor) }
         setAccepting(false)
         if isPaused { worker.acceptResumed() }

@@ -214,6 +214,8 @@ final class Worker {
         if let account {
             clients -= 1
             leaves(account, handingOver: permits)
+        } else {
+            for listener in listeners { listener.fillReserve() }
         }
         metrics.adjust(.clientConnectionsOpen, by: -1)
         stopIfDrained()

@@ -39,7 +39,7 @@ struct AccessLogFormatter {
 
     /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; nothing is
     /// appended then.
-    mutating func append(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) -> Bool {
+    mutating func append(_ entry: FlowQueue.Entry, to output: inout LineBuffer) -> Bool {
         switch format {
         case .json: appendJSON(entry, to: &output)
         case .combined: appendCombined(entry, to: &output)
@@ -50,7 +50,7 @@ struct AccessLogFormatter {
     // MARK: JSON
 
     private mutating func appendJSON(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let (record, counted) = (entry.record, entry.record.counted)
         output.append("{\"time\":\"")
@@ -97,7 +97,7 @@ struct AccessLogFormatter {
     }
 
     private func appendOptionalJSON(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         append("forwarded", record.forwarded?.token, to: &output)
@@ -139,7 +139,7 @@ struct AccessLogFormatter {
     }
 
     private func appendClientJSON(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         if entry.record.isIntercepted { output.append(",\"intercepted\":true") }
         append("passed", entry.record.interceptionPass?.label, to: &output)
@@ -202,7 +202,7 @@ struct AccessLogFormatter {
     /// reason or `-`, and what else is known of it, each with its name. The target of a request in
     /// an intercepted tunnel, or at a transparent listener, is written as a complete URL.
     private mutating func appendCombined(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         record.clientAddress.clientText.withUnsafeBytes { output.append($0) }
@@ -246,7 +246,7 @@ struct AccessLogFormatter {
     }
 
     /// What Apache's format has no place for, as in JSON.
-    private func appendNamed(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+    private func appendNamed(_ entry: FlowQueue.Entry, to output: inout LineBuffer) {
         let record = entry.record
         for phase in Phase.allCases {
             guard let microseconds = record.counted.phases[phase] else { continue }
@@ -287,7 +287,7 @@ struct AccessLogFormatter {
 
     /// Only the CONNECT of an intercepted tunnel names the host of the requests in it: their own
     /// targets are paths. So are those of requests at a transparent listener.
-    private func appendTunnel(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+    private func appendTunnel(of entry: FlowQueue.Entry, to output: inout LineBuffer) {
         guard entry.target.first == UInt8(ascii: "/") else { return }
         if !entry.tunnel.isEmpty {
             output.append("https://")

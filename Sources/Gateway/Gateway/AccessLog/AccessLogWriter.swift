@@ -14,7 +14,7 @@ struct AccessLogWriter: ~Copyable {
     /// Lines are written when this many bytes have accumulated, or when there are no more.
     private static var writeBytes: Int { 128 * 1024 }
     /// How far one line may exceed that: its texts with each byte escaped, and the rest.
-    private static var lineBytes: Int { 6 * AccessLogRing.maximumTextBytes + 32 * 1024 }
+    private static var lineBytes: Int { 6 * FlowQueue.maximumTextBytes + 32 * 1024 }
 
     private let core: AccessLogCore
     private var file: AccessLogFile

@@ -17,6 +17,8 @@ struct HeldFlow: Sendable {
         var responseHead: [UInt8] = []
         /// Why it was refused or failed, in words.
         var detail: [UInt8] = []
+        /// What its server presented.
+        var chain: ServerChain?
     }
 
     let record: FlowRecord
@@ -27,6 +29,8 @@ struct HeldFlow: Sendable {
     let isResponseHeadCut: Bool
     /// Whether the target has more bytes than are held.
     let isTargetCut: Bool
+    /// What its server presented; `nil` if it spoke no TLS with one, or if that is not known.
+    let chain: ServerChain?
 
     private let bytes: [UInt8]
     private let ends: Ends
@@ -54,6 +58,7 @@ struct HeldFlow: Sendable {
         notes: FlowNotes, extra: Extra
     ) {
         self.record = record
+        chain = extra.chain
         let held = head.extracting(first: Limit.head)
         isHeadCut = head.count > held.count
         isResponseHeadCut = extra.responseHead.count >= Limit.responseHead
@@ -134,6 +139,7 @@ extension HeldFlow.Extra {
     init(of exchange: Exchange) {
         responseHead = exchange.remarks.responseHead
         if let fault = exchange.remarks.fault { detail = Array(fault.explanation.utf8) }
+        chain = exchange.serverChain
     }
 }
 

@@ -42,7 +42,7 @@ function files(answer) {
       return [h("p", mark("good", "unchanged"), " The file says what is in force."), looked];
     case "changed":
       return [
-        h("p", mark("warn", "changed"), " The check passes. A reload would put it in force; other values have: ",
+        h("p", mark("warn", "changed"), " The check passes. A reload would put it in force; what differs: ",
           found.changed.map((one, index) => [index ? ", " : "", h("b", plain(one))]), "."),
         found.warnings.length ? [h("p", "It would be warned of:"), findings(found.warnings)] : [],
         h("p", command(`pinfold reload${option(found.path)}`)), looked,

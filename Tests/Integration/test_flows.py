@@ -260,3 +260,91 @@ def test_without_pins_a_valid_chain_is_enough(gateway, origin, pki):
     config = configuration(pki)
     del config["hosts"][0]["pinsets"], config["pinsets"]
     assert verdict(gateway(config), there) == "unpinned"
+
+
+# The certificates of the server
+
+
+def with_token(config: dict, tmp_path) -> dict:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    return {**config, "admin": {"tokenFile": str(token)}}
+
+
+def chain_of(running: Gateway, there, query: str = "") -> dict:
+    """What a server presented, as a flow with it has it."""
+    def shown() -> dict:
+        ask(running, there)
+        found = flows(running, f"host={HOST}{query}", **BEARER)["flows"]
+        return next((chain for one in found
+                     if (chain := flow(running, one["id"], **BEARER).get("serverChain"))), {})
+    return until(shown, "a chain")
+
+
+def test_a_refused_server_shows_its_certificates_and_what_would_match(gateway, origin, pki, tmp_path):
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    running = gateway(with_token(configuration(pki), tmp_path))
+    chain = chain_of(running, there)
+    assert chain["verdict"] == "refused"
+    assert chain["pinset"] == "wanted"
+    assert "no pin matches" in chain["problem"]
+    assert chain["matches"] == []
+    own, *others = chain["certificates"]
+    assert (own["position"], own["pin"], own["names"]) == (1, leaf.pin, [HOST])
+    assert own["notBefore"] < own["notAfter"]
+    assert own["key"].startswith(("EC P-", "RSA "))
+    assert not own["isAuthority"] and all(one["isAuthority"] for one in others)
+    assert others[0]["pin"] == pki.intermediate.pin
+    assert own["issuer"] == others[0]["subject"]
+    (one, *_) = flows(running, f"host={HOST}", **BEARER)["flows"]
+    assert flow(running, one["id"], **BEARER)["explanation"]["token"] == "tls-no-pin-matches"
+
+
+def test_a_server_that_passes_shows_which_pin_matched(gateway, origin, pki, tmp_path):
+    there = serve(origin, pki.intermediate.issue(HOST))
+    config = configuration(pki)
+    config["pinsets"]["wanted"]["pins"][0] = pki.intermediate.pin
+    running = gateway(with_token(config, tmp_path))
+    chain = chain_of(running, there)
+    assert chain["verdict"] == "trusted" and "problem" not in chain
+    assert chain["matches"] == [{"pinset": "wanted", "pins": [pki.intermediate.pin]}]
+    assert [one["matches"] for one in chain["certificates"]][:2] == [[], [pki.intermediate.pin]]
+    # Also of a connection that was there before, and after the session has been resumed.
+    reused = until(
+        lambda: ask(running, there) and next(
+            (one for one in flows(running, f"host={HOST}", **BEARER)["flows"] if one.get("reused")), {}),
+        "a connection that is used again")
+    assert flow(running, reused["id"], **BEARER)["serverChain"] == chain
+
+
+def test_a_server_that_is_only_reported_says_why(gateway, origin, pki, tmp_path):
+    there = serve(origin, pki.intermediate.issue(HOST))
+    running = gateway(with_token(configuration(pki, enforce=False), tmp_path))
+    chain = chain_of(running, there)
+    assert chain["verdict"] == "reported"
+    assert chain["pinset"] == "wanted" and "no pin matches" in chain["problem"]
+
+
+def test_another_certificate_is_shown_to_whom_it_was_presented(gateway, origin, pki, tmp_path):
+    first, second = pki.intermediate.issue(HOST), pki.intermediate.issue(HOST)
+    config = configuration(pki)
+    del config["hosts"][0]["pinsets"], config["pinsets"]
+    there = serve(origin, first, Connection="close")
+    running = gateway(with_token(config, tmp_path))
+    assert chain_of(running, there)["certificates"][0]["pin"] == first.pin
+    held_before = flows(running, f"host={HOST}", **BEARER)["flows"][0]
+    there.tls = second.server_context()
+    until(lambda: chain_of(running, there)["certificates"][0]["pin"] == second.pin,
+          "the new certificate")
+    shown = flow(running, held_before["id"], **BEARER)["serverChain"]
+    assert shown["certificates"][0]["pin"] == first.pin
+
+
+def test_certificates_are_not_shown_without_the_token(gateway, origin, pki):
+    there = serve(origin, pki.intermediate.issue(HOST))
+    running = gateway(configuration(pki))
+    ask(running, there)
+    (one,) = held(running, 1)
+    assert "serverChain" not in flow(running, one["id"])

@@ -16,6 +16,7 @@ from support.livepage import PATIENCE, LivePage, live_page
 from support.origin import reply
 from support.wait import until as until_within
 from support.wire import Wire, request
+from test_pinset_life import HOST, configuration, serve
 
 PANELS = ["overview", "flows", "hosts", "pins", "reachability", "cache", "workers",
           "configuration", "setup"]
@@ -244,12 +245,53 @@ def test_one_url_is_looked_up_and_purged_and_nothing_else_is_changed(guarded, or
 
 def test_the_configuration_in_force_and_the_last_error(gateway, browse):
     running = gateway()
+    good = running.config_file.read_text()
     page = browse(running, "configuration")
     page.wait_text(str(running.config_file), "main")
+    page.wait_text("The file says what is in force", "main")
+    running.config_file.write_text(good + "timeouts: {grace: 7s}\n")
+    shown = page.wait_text("A reload would put it in force", "main")
+    assert "timeouts" in shown
+    assert f"pinfold reload --config {running.config_file}" in shown
     running.config_file.write_text("listeners: nonsense\n")
+    shown = page.wait_text("would be refused", "main")
+    assert f"{running.config_file}:1:1" in shown
     assert reload(running) == 422
-    shown = page.wait_text("refused", "main")
+    shown = page.wait_text("what was in force before stays", "main")
     assert "listeners" in shown
+    # The error stays known when all is well again.
+    running.config_file.write_text(good)
+    assert reload(running) == 200
+    shown = page.wait_text("The last error was", "main")
+    assert "listeners" in shown and "applied" in shown
+
+
+def test_the_configuration_as_text_needs_the_token(gateway, guarded, browse):
+    page = browse(gateway(), "configuration")
+    page.wait_text("The text is shown to who has the token", "main")
+    running = guarded({"hosts": [{"match": ["a.example"], "request": {
+        "headers": {"set": {"X-Key": "c2VjcmV0"}}}}]})
+    page = browse(running, "configuration")
+    enter(page)
+    shown = page.wait_text('match: ["a.example"]', "main pre")
+    assert '"X-Key": "***"' in shown
+    assert "c2VjcmV0" not in page.text() and TOKEN not in page.text()
+
+
+def test_a_flow_shows_the_certificates_of_its_server(guarded, origin, pki, browse):
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    running = guarded(configuration(pki))
+    assert running.get(f"http://{HOST}:{there.port}/").status == 502
+    page = browse(running, "flows?failed=true")
+    enter(page)
+    page.wait_text(HOST, "main table.flows")
+    page.click(HOST, "a.row")
+    shown = page.wait_text("Certificates of the server", "main")
+    assert "no pin matches" in shown and "1 of " in shown
+    # What to add is there to copy.
+    assert f"- {leaf.pin}" in shown
+    assert page.sideways == 0
 
 
 # Who sees it

@@ -7,11 +7,15 @@ import json
 import signal
 import socket
 import threading
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from support.gateway import Gateway
 from support.origin import reply
+from support.revocation import crl
+from support.transparency import Log, log_list
 from support.wait import until
 from support.wire import Wire, request
 from test_admin_api import described
@@ -238,3 +242,25 @@ def test_a_web_page_of_another_site_takes_no_place(gateway):
     until(lambda: b"403" in reader.text, "it is refused")
     assert b"hello" not in reader.text
     reader.close()
+
+
+def test_lists_that_must_be_replaced_are_in_the_calendar(gateway, pki, lists, workspace):
+    current = lists.hold("current", crl(pki.root), crl(pki.intermediate, days=(-1, 3)))
+    old = lists.hold("old", crl(pki.root, days=(-9, -2)))
+    logs = log_list(workspace / "logs.json", Log("one").entry())
+    running = gateway({"hosts": [
+        {"match": ["a.test"], "tls": {"crls": [current], "certificateTransparency": {"logs": logs}}},
+        {"match": ["b.test"], "tls": {"crls": [old, current]}}]})
+    ends = {(one["kind"], one["name"]): one["time"] for one in report(running, "pins")["calendar"]}
+    assert set(ends) == {("crl", current), ("crl", old), ("logs", logs)}
+    # The first of the two in the file ends in three days.
+    name = "pinfold_crl_next_update_timestamp_seconds"
+    now = time.time()
+    assert running.metric(name, file=current) == pytest.approx(now + 3 * 86400, abs=600)
+    assert running.metric(name, file=old) == pytest.approx(now - 2 * 86400, abs=600)
+    assert datetime.fromisoformat(ends["crl", current]).timestamp() == running.metric(name, file=current)
+    made = running.metric("pinfold_log_list_timestamp_seconds", file=logs)
+    assert datetime.fromisoformat(ends["logs", logs]).timestamp() == made + 70 * 86400
+    # Lists are replaced every few days: one that has not been needs attention.
+    (attention,) = report(running, "overview")["attention"]
+    assert attention["level"] == "critical" and old in attention["text"]

@@ -11,6 +11,9 @@ static const unsigned char base_css[] = {
 static const unsigned char cache_js[] = {
 #embed "page/cache.js"
 };
+static const unsigned char chain_js[] = {
+#embed "page/chain.js"
+};
 static const unsigned char charts_js[] = {
 #embed "page/charts.js"
 };
@@ -102,6 +105,7 @@ static const unsigned char workers_js[] = {
 static const struct live_page_file files[] = {
     {"base.css", base_css, sizeof base_css},
     {"cache.js", cache_js, sizeof cache_js},
+    {"chain.js", chain_js, sizeof chain_js},
     {"charts.js", charts_js, sizeof charts_js},
     {"configuration.js", configuration_js, sizeof configuration_js},
     {"dom.js", dom_js, sizeof dom_js},

@@ -15,7 +15,34 @@ public struct CertificateMetrics: Sendable, Equatable {
     }
 }
 
+/// A file with a list that must be replaced in time.
+public struct ListMetrics: Sendable, Equatable {
+    /// The absolute path of the file.
+    public var file: String
+    /// In seconds since 1970.
+    public var time: Int64
+
+    /// A list with these values.
+    public init(file: String, time: Int64) {
+        self.file = file
+        self.time = time
+    }
+}
+
 extension ExpositionWriter {
+    /// When lists of revoked certificates are out of date, and of when those of logs are.
+    mutating func writeLists(revocation: [ListMetrics], logs: [ListMetrics]) {
+        family(
+            "pinfold_crl_next_update_timestamp_seconds", .gauge,
+            help: "When the first list of revoked certificates in a file is out of date.",
+            unit: "seconds")
+        for list in revocation { sample(LabelText("file", list.file), signed: list.time) }
+        family(
+            "pinfold_log_list_timestamp_seconds", .gauge,
+            help: "Of when a list of Certificate Transparency logs is.", unit: "seconds")
+        for list in logs { sample(LabelText("file", list.file), signed: list.time) }
+    }
+
     /// When certificates expire: those of servers, by host entry, and the gateway's own. A moment,
     /// not the time that is left: it changes only with the certificate, and says the same to
     /// whoever reads it late.

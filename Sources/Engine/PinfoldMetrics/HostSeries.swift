@@ -177,6 +177,8 @@ extension ExpositionWriter {
         for host in hosts { sample(host.labels, host.total(at: HostLayout.failures)) }
         writePhases(snapshot)
         writeCertificates(hosts, snapshot.service.certificates)
+        writeLists(
+            revocation: snapshot.service.revocationLists, logs: snapshot.service.logLists)
         family(
             "pinfold_host_tunnels", .counter,
             help: "Tunnels that clients asked for, by host entry and how they were judged.")

@@ -6,6 +6,9 @@ public struct ServiceMetrics: Sendable {
     public var pinsets: [PinsetMetrics] = []
     /// The certificates of the gateway itself.
     public var certificates: [CertificateMetrics] = []
+    /// The lists of revoked certificates, with their ends, and of logs, with their times.
+    public var revocationLists: [ListMetrics] = []
+    public var logLists: [ListMetrics] = []
     /// The moment of the scrape, in seconds since 1970.
     public var wallSeconds: Int64 = 0
 

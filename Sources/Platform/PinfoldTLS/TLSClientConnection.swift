@@ -8,7 +8,7 @@ package final class TLSClientConnection: TLSConnection {
     package let context: TLSClientContext
     private let sessionKey: TLSSessionCache.Key
     /// The client whose share its sessions count towards, or `nil` if none.
-    private let client: IPNetwork?
+    package let client: IPNetwork?
     /// The findings of the full handshake of the session offered for resumption.
     let offeredFacts: TrustFacts?
 
@@ -35,6 +35,17 @@ package final class TLSClientConnection: TLSConnection {
 
     /// Releases ``presented``.
     package func forgetPresented() { presented = [] }
+
+    /// The certificates that the server sent in this handshake in DER, its own first; only its own
+    /// if the session was resumed. They are encoded anew each time.
+    package func sentCertificates(atMost most: Int) -> [[UInt8]] {
+        guard let sent = SSL_get_peer_cert_chain(ssl), pinfold_sk_X509_num(sent) > 0 else {
+            return certificateDER.map { [$0] } ?? []
+        }
+        return (0..<min(pinfold_sk_X509_num(sent), Int32(clamping: most))).compactMap {
+            pinfold_sk_X509_value(sent, $0).flatMap { X509View($0).der }
+        }
+    }
 
     /// The chain that the policy accepted in DER, the server's own certificate first; empty unless
     /// the context's settings keep it, and if the policy requires no valid chain.

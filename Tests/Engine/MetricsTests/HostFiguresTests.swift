@@ -106,4 +106,20 @@ struct HostFiguresTests {
         #expect(parsed.value(name, ["file": "/a \"b\"", "use": "listener"]) == 2000)
         #expect(parsed.value(name, ["file": "/c", "use": "client"]) == -3)
     }
+
+    @Test func `lists that must be replaced are shown with their times`() throws {
+        var service = ServiceMetrics()
+        service.revocationLists = [ListMetrics(file: "/a.crl", time: 2000)]
+        service.logLists = [ListMetrics(file: "/logs.json", time: 1000)]
+        let snapshot = MetricsSnapshot(
+            workers: [WorkerMetrics(dimensions: dimensions)],
+            hosts: LabelTable(["api"], permanent: ["none"]), service: service)
+        let parsed = try ParsedExposition(
+            String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
+        let names = (
+            "pinfold_crl_next_update_timestamp_seconds", "pinfold_log_list_timestamp_seconds"
+        )
+        #expect(parsed.value(names.0, ["file": "/a.crl"]) == 2000)
+        #expect(parsed.value(names.1, ["file": "/logs.json"]) == 1000)
+    }
 }

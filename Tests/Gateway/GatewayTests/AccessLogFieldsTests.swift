@@ -17,7 +17,7 @@ struct AccessLogFieldsTests {
     ) -> String {
         var record = LoggedRequest.record(0xabc)
         change(&record)
-        let ring = AccessLogRing(limits: AccessLogLimits())
+        let ring = FlowQueue(limits: FlowQueueLimits())
         defer { ring.deallocate() }
         let (bytes, texts) = request.head
         _ = ring.push(record, head: bytes.span, texts, session: session, notes: notes)

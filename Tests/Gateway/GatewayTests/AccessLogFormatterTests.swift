@@ -16,7 +16,7 @@ struct AccessLogFormatterTests {
     ) -> String {
         var record = LoggedRequest.record(0xabc)
         change(&record)
-        let ring = AccessLogRing(limits: AccessLogLimits())
+        let ring = FlowQueue(limits: FlowQueueLimits())
         defer { ring.deallocate() }
         let (bytes, texts) = request.head
         _ = ring.push(record, head: bytes.span, texts, session: session, notes: notes)
@@ -205,7 +205,7 @@ struct AccessLogFormatterTests {
         let (_, texts) = LoggedRequest(
             method: "abcd", target: "0123456789", userAgent: "x", referer: "y"
         ).head
-        let ring = AccessLogRing(limits: AccessLogLimits())
+        let ring = FlowQueue(limits: FlowQueueLimits())
         defer { ring.deallocate() }
         var formatter = AccessLogFormatter(format: .json, labels: LoggedRequest.labels)
         for first in UInt8.min...UInt8.max {

@@ -10,8 +10,8 @@ import Testing
 
 @Suite("Access log: the thread and its file")
 struct AccessLogTests {
-    private static var quick: AccessLogLimits {
-        var limits = AccessLogLimits()
+    private static var quick: FlowQueueLimits {
+        var limits = FlowQueueLimits()
         limits.flushMilliseconds = 1
         limits.queueBytes = 1 << 16
         return limits
@@ -19,7 +19,7 @@ struct AccessLogTests {
 
     private func open(
         _ path: String, format: AccessLogFormat = .json, workers: Int = 1,
-        limits: AccessLogLimits = quick,
+        limits: FlowQueueLimits = quick,
         onEvent: @escaping @Sendable (AccessLogEvent) -> Void = { _ in }
     ) throws -> AccessLog {
         try AccessLog(
@@ -253,7 +253,7 @@ struct AccessLogPipeTests {
     }
 
     private func open(_ pipe: Pipe) throws -> AccessLog {
-        var limits = AccessLogLimits()
+        var limits = FlowQueueLimits()
         limits.flushMilliseconds = 1
         limits.queueBytes = 1 << 16
         return try AccessLog(
@@ -358,7 +358,7 @@ struct AccessLogPipeTests {
         let reader = open_with_mode(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
         try #require(reader >= 0)
         let events = Locked<[AccessLogEvent]>([])
-        var limits = AccessLogLimits()
+        var limits = FlowQueueLimits()
         limits.flushMilliseconds = 1
         let log = try AccessLog(
             path: path, format: .json, workers: 1, labels: LoggedRequest.labels, limits: limits

@@ -1,7 +1,8 @@
-// The configuration in force: which, since when, and what was wrong with the last one.
+// The configuration in force: which, since when, what its files say by now, and what was wrong with
+// the last one that was refused.
 
 import {mark} from "./charts.js";
-import {command, h, replace} from "./dom.js";
+import {command, copyButton, h, replace} from "./dom.js";
 import {moment, plural, relative} from "./format.js";
 import {now} from "./live.js";
 import {poll} from "./poll.js";
@@ -10,25 +11,86 @@ import {plain, quoted} from "./text.js";
 
 export const title = "Configuration";
 
+const when = (time) => `${moment(time)}, ${relative(time, now())}`;
+
+function place(one) {
+  const line = one.line ? `:${one.line}${one.column ? `:${one.column}` : ""}` : "";
+  return plain(`${one.file ?? one.option ?? ""}${line}`);
+}
+
 function finding(one) {
-  return h("li", h("code", plain(`${one.file ?? ""}${one.line ? `:${one.line}` : ""}`)), " ",
+  return h("li", place(one) ? [h("code", place(one)), " "] : [],
     one.key ? [h("b", plain(one.key)), ": "] : "", plain(one.problem ?? one.text),
     one.expected ? ` (expected: ${plain(one.expected)})` : "");
 }
 
-function reload(last) {
-  if (!last) return empty("The file has not been read again since the start.");
-  const when = `${moment(last.time)}, ${relative(last.time, now())}`;
-  if (last.result === "applied") return h("p", mark("good", "applied"), ` ${when}`);
-  return [h("p", mark("bad", "refused"), ` ${when}: what was in force before stays`), h("ul", {class: "findings"}, (last.errors ?? []).map(finding))];
+const findings = (list) => h("ul", {class: "findings"}, list.map(finding));
+
+function option(file) {
+  const name = file && quoted(file);
+  return name ? ` --config ${name}` : "";
 }
 
-function commands(file) {
-  const name = file && quoted(file);
-  const option = name ? ` --config ${name}` : "";
-  return h("ul", {class: "commands"}, [`pinfold check${option}`, `pinfold reload${option}`, `pinfold explain${option} https://example.com/`]
-    .map((line) => h("li", command(line))));
+/** What a reload would do now. */
+function files(answer) {
+  const found = answer.files;
+  if (!found) return empty("There is no file: the built-in defaults are in force.");
+  const looked = h("p", {class: "note"}, `looked at ${relative(found.looked, now())}`);
+  const check = h("p", command(`pinfold check${option(found.path)}`));
+  switch (found.state) {
+    case "unchanged":
+      return [h("p", mark("good", "unchanged"), " The file says what is in force."), looked];
+    case "changed":
+      return [
+        h("p", mark("warn", "changed"), " The check passes. A reload would put it in force; what differs: ",
+          found.changed.map((one, index) => [index ? ", " : "", h("b", plain(one))]), "."),
+        found.warnings.length ? [h("p", "It would be warned of:"), findings(found.warnings)] : [],
+        h("p", command(`pinfold reload${option(found.path)}`)), looked,
+      ];
+    case "refused":
+      return [
+        h("p", mark("bad", "would be refused"), ` The file has changed, and has ${plural(found.errors.length, "error")}.`),
+        findings(found.errors), check, looked,
+      ];
+    default:
+      return [h("p", mark("bad", "unreadable"), ` ${plain(found.path)} ${plain(found.problem ?? "")}`), check, looked];
+  }
 }
+
+function reloads({lastReload: last, lastRefused: refused}) {
+  if (!last) return empty("The file has not been read again since the start.");
+  const outcome = last.result === "applied" ? h("p", mark("good", "applied"), ` ${when(last.time)}`)
+    : h("p", mark("bad", "refused"), ` ${when(last.time)}: what was in force before stays`);
+  if (!refused) return [outcome, h("p", {class: "note"}, "None was refused since the start.")];
+  return [outcome, last.result === "applied" ? h("p", `The last error was ${when(refused.time)}:`) : [],
+    findings(refused.errors)];
+}
+
+function inForce(answer, status) {
+  const file = answer.files?.path;
+  return [facts([
+    ["File", file ? h("code", plain(file)) : "none: the defaults"], ["Number", String(answer.generation)],
+    ["Loaded", when(answer.loaded)],
+    ["Has", status && `${plural(status.configuration.hosts, "host entry", "host entries")}, ${plural(status.configuration.pinsets, "pinset")}`],
+    ["Fingerprint", h("code", {title: answer.fingerprint}, plain(answer.fingerprint.slice(0, 16)))],
+    ["Program", status && `${plain(status.version)}, ${plain(status.revision)}, process ${status.pid}`],
+  ]), h("ul", {class: "commands"}, h("li", command(`pinfold explain${option(file)} https://example.com/`)))];
+}
+
+/** The text, which stays as it is while one reads it. */
+function text(answer) {
+  if (answer.text === undefined) {
+    return [h("h2", "As text"), empty("The text is shown to who has the token, a certificate, or comes by the Unix socket:",
+      command(`pinfold check${option(answer.files?.path)}`))];
+  }
+  const shown = h("pre", {tabindex: "0", "aria-label": "The configuration in force"}, shownLines(answer.text));
+  return [h("h2", "As text ", h("small", "with every default; secrets are ***")),
+    h("div", {class: "lines"}, shown, copyButton(answer.text, shown, "the configuration")),
+    answer.textIsCut ? h("p", {class: "note"}, "There is more than is shown here: ", command(`pinfold check${option(answer.files?.path)}`)) : []];
+}
+
+/** The same line by line: lines end as they do. */
+const shownLines = (lines) => lines.split("\n").map(plain).join("\n");
 
 function listeners(list) {
   return table("Listeners", [{title: "Name"}, {title: "Kind"}, {title: "Address"}, {title: "TLS"}, {title: "State"}],
@@ -36,25 +98,45 @@ function listeners(list) {
       one.accepting ? mark("good", "accepting") : mark("bad", "not accepting")]));
 }
 
-export function show(root) {
-  const content = h("div", empty("Asking the gateway…"));
-  root.append(h("h1", {class: "unseen"}, title), content);
+function rest(status) {
+  const {configuration} = status;
+  const warnings = configuration.warnings ?? [];
+  const unusable = configuration.unusableFiles ?? [];
+  return [
+    unusable.length ? section("Files that have changed and cannot be used", "their old content stays in use",
+      h("ul", {class: "findings"}, unusable.map((file) => h("li", mark("bad", "unusable"), " ", h("code", plain(file)))))) : [],
+    section("Warnings", plural(warnings.length, "warning"), warnings.length ? findings(warnings) : empty("There are none.")),
+    section("Listeners", undefined, listeners(status.listeners ?? [])),
+  ];
+}
 
-  return poll("/api/v1/status", (status) => {
-    const {configuration} = status;
-    const warnings = configuration.warnings ?? [];
-    replace(content,
-      h("div", {class: "columns even"},
-        section("In force", undefined, facts([
-          ["File", configuration.file ? h("code", plain(configuration.file)) : "none: the defaults"], ["Number", String(configuration.generation)],
-          ["Loaded", `${moment(configuration.loaded)}, ${relative(configuration.loaded, now())}`],
-          ["Has", `${plural(configuration.hosts, "host entry", "host entries")}, ${plural(configuration.pinsets, "pinset")}`],
-          ["Program", `${plain(status.version)}, ${plain(status.revision)}, process ${status.pid}`],
-        ]), commands(configuration.file)),
-        section("Last reload", undefined, reload(status.lastReload),
-          configuration.unusableFiles?.length ? [h("p", {class: "bad"}, "▲ Files that have changed and cannot be used:"),
-            h("ul", configuration.unusableFiles.map((file) => h("li", h("code", plain(file)))))] : [])),
-      section("Warnings", plural(warnings.length, "warning"), warnings.length ? h("ul", {class: "findings"}, warnings.map(finding)) : empty("There are none.")),
-      section("Listeners", undefined, listeners(status.listeners ?? [])));
-  }, (problem) => replace(content, trouble(problem, "the configuration")));
+export function show(root) {
+  const first = h("div", empty("Asking the gateway…"));
+  const others = h("div");
+  const lines = h("section", {class: "panel", hidden: true});
+  root.append(h("h1", {class: "unseen"}, title), first, others, lines);
+  let answer;
+  let status;
+  let shown;
+
+  function draw() {
+    if (!answer) return;
+    replace(first, h("div", {class: "columns even"},
+      section("In force", undefined, inForce(answer, status)),
+      section("What the file says by now", undefined, files(answer)),
+      section("Last reload", undefined, reloads(answer))));
+    const version = `${answer.access} ${answer.generation} ${answer.fingerprint}`;
+    if (shown === version) return;
+    shown = version;
+    lines.hidden = false;
+    replace(lines, text(answer));
+  }
+
+  const stops = [
+    poll("/api/v1/configuration", (value) => { answer = value; draw(); },
+      (problem) => replace(first, trouble(problem, "the configuration"))),
+    poll("/api/v1/status", (value) => { status = value; replace(others, rest(status)); draw(); },
+      (problem) => replace(others, trouble(problem, "the state"))),
+  ];
+  return () => stops.forEach((stop) => stop());
 }

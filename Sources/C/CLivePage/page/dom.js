@@ -77,10 +77,10 @@ export function command(text) {
   return h("span", {class: "command"}, code, " ", copyButton(text, code));
 }
 
-/** A button that copies a text, which `shown` shows. */
-export function copyButton(text, shown) {
+/** A button that copies a text, which `shown` shows; `label` says in few words what it is. */
+export function copyButton(text, shown, label = text) {
   const button = h("button", {
-    type: "button", class: "copy", "aria-label": `Copy: ${text}`, "data-key": `copy ${text}`,
+    type: "button", class: "copy", "aria-label": `Copy: ${label}`, "data-key": `copy ${label}`,
     click: () => copy(text, shown, button),
   }, "Copy");
   return button;

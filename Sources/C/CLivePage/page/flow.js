@@ -1,5 +1,6 @@
 // One exchange: what it asked for, what came of it, where its time went, and why.
 
+import {chain} from "./chain.js";
 import {PHASES, phaseBar} from "./charts.js";
 import {command, h, replace} from "./dom.js";
 import {pinMark, statusMark, targetText} from "./flowlist.js";
@@ -43,6 +44,7 @@ function one(answer) {
     h("div", {class: "columns even"},
       section("Where its time went", duration(flow.duration_us), times(flow)),
       section("What it was", undefined, what(flow))),
+    chain(answer.serverChain, flow.host),
     heads(answer),
     section("Ask again", undefined, again(flow)),
   ];
@@ -114,7 +116,7 @@ function head(name, first, fields, isCut) {
 
 function heads(answer) {
   if (answer.access === "masked") {
-    return h("p", {class: "empty"}, "Both heads are shown to who has the token. ",
+    return h("p", {class: "empty"}, "Both heads are shown to who has the token, as are the certificates of the server. ",
       h("button", {type: "button", class: "link", click: () => document.dispatchEvent(new Event("pinfold-token"))},
         "Enter the token"));
   }

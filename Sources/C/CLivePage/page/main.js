@@ -34,12 +34,16 @@ let leave = () => {};
 let refusal;
 
 function showNavigation(current) {
-  replace(document.getElementById("panels"), Object.entries(PANELS)
+  const panels = document.getElementById("panels");
+  replace(panels, Object.entries(PANELS)
     .filter(([name]) => !WITHIN[name])
     .map(([name, panel]) => [h("a", {
       href: `#${name}`, "aria-current": name === current ? "page" : undefined,
       "data-key": `panel ${name}`,
     }, panel.title), " "]));
+  // Where there is no room for all of them, the current one is to be seen.
+  const chosen = panels.querySelector("[aria-current]");
+  if (chosen) panels.scrollLeft = chosen.offsetLeft - panels.offsetLeft - (panels.clientWidth - chosen.offsetWidth) / 2;
 }
 
 /** Shows the panel that the address names. */

@@ -2,7 +2,7 @@
 
 import {mark} from "./charts.js";
 import {command, h, replace} from "./dom.js";
-import {count, moment, plural, relative} from "./format.js";
+import {count, moment, plural, relative, secondsUntil} from "./format.js";
 import {expiry} from "./hosts.js";
 import {now} from "./live.js";
 import {poll} from "./poll.js";
@@ -68,7 +68,16 @@ export function unverified(answer, most = Infinity) {
 const KINDS = {
   upstream: "certificate of a server", chain: "chain of a server", listener: "own certificate, for clients",
   client: "own certificate, for servers", authority: "certificate authority for interception", pinset: "pinset",
+  crl: "list of revoked certificates (nextUpdate)", logs: "list of transparency logs (70 days old)",
 };
+
+/** What is replaced every few days: trouble only if it has not been. */
+const REPLACED = ["crl", "logs"];
+
+function due(time) {
+  const text = relative(time, now());
+  return secondsUntil(time, now()) > 0 ? text : mark("bad", `${text}: out of date`);
+}
 
 function calendar(list) {
   if (!list.length) {
@@ -76,7 +85,7 @@ function calendar(list) {
       h("code", "expires"), ".");
   }
   return table("Calendar", [{title: "When"}, {title: "Due"}, {title: "What"}, {title: "Of"}],
-    list.map((one) => [moment(one.time), expiry(one.time), KINDS[one.kind] ?? plain(one.kind), plain(one.name)]));
+    list.map((one) => [moment(one.time), REPLACED.includes(one.kind) ? due(one.time) : expiry(one.time), KINDS[one.kind] ?? plain(one.kind), plain(one.name)]));
 }
 
 export function show(root, query) {

@@ -41,9 +41,9 @@ export function show(root) {
       replace(content, overviewProblem ? trouble(overviewProblem, "workers") : empty("Asking the gateway…"));
       return;
     }
-    replace(content,
+    replace(content, h("div", {class: "columns even"},
       section("Workers", ["all together ", sparkline(samples.map((one) => one.busyPercent), (number) => `${number} %`)], workers(overview.workers ?? [])),
-      section("Limits", undefined, limits(overview.load ?? {})));
+      section("Limits", undefined, limits(overview.load ?? {}))));
   };
   update();
   return on("overview", update);

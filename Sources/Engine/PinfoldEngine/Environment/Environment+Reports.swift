@@ -61,6 +61,7 @@ extension Environment {
         countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd) {
             ShownChain(of: tls)
         }
+        keepChain(of: tls, server)
         // A connection may be kept for days; what its server presented is no longer needed.
         tls.forgetPresented()
     }
@@ -133,6 +134,7 @@ extension Environment {
         let result = PinResult(failure)
         metrics.add(result == .noPinMatched ? .tlsHandshakesPinMismatch : .tlsHandshakesUntrusted)
         countRefused(server, failure) { ShownChain(of: tls) }
+        keepChain(of: tls, server, failure)
     }
 
     /// Counts and reports a server that is not trusted.

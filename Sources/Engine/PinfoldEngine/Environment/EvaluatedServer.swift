@@ -46,10 +46,16 @@ struct EvaluatedServer {
 
     /// The pinset of the configuration that it failed, or `nil` if it failed none.
     func pinset(of failure: TrustError) -> PinsetEntry? {
-        guard let entryIndex, let index = failure.pinsetIndex else { return nil }
+        failure.pinsetIndex.flatMap { pinset(at: $0) }
+    }
+
+    /// An applicable pinset.
+    /// - Parameter position: its position in ``pinsets``.
+    func pinset(at position: Int) -> PinsetEntry? {
+        guard let entryIndex else { return nil }
         let pinsets = policy.configuration.hosts.entries[entryIndex].pinsets
-        return pinsets.indices.contains(index)
-            ? policy.configuration.pinsets[pinsets[index]] : nil
+        return pinsets.indices.contains(position)
+            ? policy.configuration.pinsets[pinsets[position]] : nil
     }
 
     /// The counts of an applicable pinset's pins, by the pins' indexes in the configuration by

@@ -26,6 +26,8 @@ package final class SharedEnvironment: Sendable {
     let fillings = FillingLimits()
     /// When servers that a report-only pinset would have refused were logged.
     let pinReports = PinReports()
+    /// What servers have presented; `nil` if nobody can look at it.
+    let serverChains: ServerChains?
     /// Receives failures of pinsets; `nil` if they are not reported.
     let pinFailures: (any PinFailureSink)?
     /// Reviews servers before anything is sent to them; `nil` if the policy alone decides.
@@ -65,6 +67,7 @@ package final class SharedEnvironment: Sendable {
     /// - Parameters:
     ///   - logger: by default one that logs nothing.
     ///   - activity: by default one that nobody watches.
+    ///   - serverChains: where what servers present is kept for operators; by default nowhere.
     package init(
         mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore? = nil,
         logger: Logger = Logger(label: "pinfold") { _ in SwiftLogNoOpLogHandler() },
@@ -72,7 +75,7 @@ package final class SharedEnvironment: Sendable {
         pinFailures: (any PinFailureSink)? = nil, passwords: (any PasswordChecking)? = nil,
         purges: (any CachePurging)? = nil,
         transformationWork: TransformationWork = .none,
-        reviewer: ServerReviewer? = nil
+        reviewer: ServerReviewer? = nil, serverChains: ServerChains? = nil
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
@@ -85,5 +88,6 @@ package final class SharedEnvironment: Sendable {
         self.purges = purges
         self.transformationWork = transformationWork
         self.reviewer = reviewer
+        self.serverChains = serverChains
     }
 }

@@ -58,6 +58,7 @@ extension InspectedTunnel {
         {
         case .refused(let failure):
             environment.countRefused(server, failure) { ShownChain(proof.chain, context) }
+            environment.keepChain(proof.chain, server, nil, failure, for: clientNetwork)
             return fail(.tlsFailed(.trust(failure)), .accessDenied)
         case .trusted(let facts):
             do throws(ServerProofError) {
@@ -70,6 +71,7 @@ extension InspectedTunnel {
             environment.countTrusted(server, facts, certificateEnd: leaf?.notAfter) {
                 ShownChain(proof.chain, context)
             }
+            environment.keepChain(proof.chain, server, facts, for: clientNetwork)
             session = SessionNote(
                 ledger: policy.inspections, sessionID: proof.sessionID,
                 end: facts.expires ?? .max)

@@ -1,4 +1,3 @@
-import CacheStore
 import EventLoop
 import HTTPCore
 import Transformation
@@ -10,37 +9,34 @@ import Transformation
 /// nothing on the way of any other response has to ask whether there are rules. Replies of the
 /// gateway itself are sent on the stream inside. In interim responses except 101 only the gateway's
 /// name changes.
-final class ChangedHeads: DownstreamStream {
-    /// The client's own stream.
-    let stream: any DownstreamStream
+final class ChangedHeads: ForwardingStream {
     private let rules: ResponseHeadRules
     private let buffers: BufferPool
     /// Of the head being written: its status, and where its field lines begin.
     private var head: (status: UInt16, start: Int) = (0, 0)
 
     init(of stream: any DownstreamStream, by rules: ResponseHeadRules, _ buffers: BufferPool) {
-        self.stream = stream
         self.rules = rules
         self.buffers = buffers
+        super.init(of: stream)
     }
 
-    // MARK: Heads
-
-    func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
+    override func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
         let draft = stream.makeHead(status: status, phrase: phrase, room: room)
         head = (status, draft.fields.count)
         return draft
     }
 
-    func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
+    override func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
         stream.sendHead(changed(head), framing: framing, closing: closing)
     }
 
-    func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover? {
+    override func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover?
+    {
         stream.handOver(after: changed(head), isUpgrade: isUpgrade)
     }
 
-    func sendInterim(_ head: consuming HeadDraft) {
+    override func sendInterim(_ head: consuming HeadDraft) {
         guard let name = rules.name else { return stream.sendInterim(head) }
         stream.sendInterim(
             head.replacingFields(from: self.head.start, in: buffers) {
@@ -52,37 +48,6 @@ final class ChangedHeads: DownstreamStream {
         draft.replacingFields(from: head.start, in: buffers) {
             rules.fields(of: $0, from: head.start, status: head.status)
         }
-    }
-
-    // MARK: Everything else is the stream's
-
-    var account: ClientAccount? { stream.account }
-    var refusal: ExchangeError { stream.refusal }
-    var localEndpoint: Endpoint? { stream.localEndpoint }
-    var sentBytes: (total: UInt64, content: UInt64) { stream.sentBytes }
-    var isFlushed: Bool { stream.isFlushed }
-    var inputFollows: Bool { stream.inputFollows }
-    var isOneOfSeveral: Bool { stream.isOneOfSeveral }
-    var takesInterimResponses: Bool { stream.takesInterimResponses }
-    var takesProtocols: Bool { stream.takesProtocols }
-
-    func withdrawHead() -> Bool { stream.withdrawHead() }
-    func send(_ content: UnsafeRawBufferPointer, owner: AnyObject) {
-        stream.send(content, owner: owner)
-    }
-    func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
-        stream.sendFile(file, offset: offset, count: count)
-    }
-    func finish(trailers: TrailerSection?) -> Bool { stream.finish(trailers: trailers) }
-    func flush() -> Bool { stream.flush() }
-    func resumeContent() { stream.resumeContent() }
-    func pauseContent() { stream.pauseContent() }
-    func expectPauses() { stream.expectPauses() }
-    func exchangeEnded(cut: Bool) { stream.exchangeEnded(cut: cut) }
-    func exchangeContinues() { stream.exchangeContinues() }
-    func exchangeReleased() { stream.exchangeReleased() }
-    func switchProtocols(after head: consuming HeadDraft, to server: UpstreamHandover) {
-        stream.switchProtocols(after: head, to: server)
     }
 }
 

@@ -8,8 +8,7 @@ import HTTPCore
 /// It takes the place of the client's own stream only while somebody looks at exchanges, so that
 /// nothing on the way of a response has to ask. A route's rules (``ChangedHeads``) are outside:
 /// what is noted is what the client gets.
-final class KeptHeads: DownstreamStream {
-    private let stream: any DownstreamStream
+final class KeptHeads: ForwardingStream {
     /// The exchange owns this, and ends before it is used for another one.
     private unowned let exchange: Exchange
     /// `nil` if only heads are kept.
@@ -18,28 +17,29 @@ final class KeptHeads: DownstreamStream {
     private let headBytes: Int
 
     init(of stream: any DownstreamStream, in exchange: Exchange, _ contents: KeptContents?) {
-        self.stream = stream
         self.exchange = exchange
         self.contents = contents
         headBytes = exchange.environment.keptHeadBytes
+        super.init(of: stream)
     }
 
-    func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
+    override func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
         note(head)
         stream.sendHead(head, framing: framing, closing: closing)
     }
 
-    func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover? {
+    override func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover?
+    {
         note(head)
         return stream.handOver(after: head, isUpgrade: isUpgrade)
     }
 
-    func switchProtocols(after head: consuming HeadDraft, to server: UpstreamHandover) {
+    override func switchProtocols(after head: consuming HeadDraft, to server: UpstreamHandover) {
         note(head)
         stream.switchProtocols(after: head, to: server)
     }
 
-    func withdrawHead() -> Bool {
+    override func withdrawHead() -> Bool {
         let isWithdrawn = stream.withdrawHead()
         if isWithdrawn {
             exchange.remarks.sent(head: [])
@@ -48,12 +48,12 @@ final class KeptHeads: DownstreamStream {
         return isWithdrawn
     }
 
-    func send(_ content: UnsafeRawBufferPointer, owner: AnyObject) {
+    override func send(_ content: UnsafeRawBufferPointer, owner: AnyObject) {
         contents?.sent(content)
         stream.send(content, owner: owner)
     }
 
-    func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
+    override func sendFile(_ file: MemoryFile, offset: Int, count: Int) {
         contents?.sent(file, offset: offset, count: count)
         stream.sendFile(file, offset: offset, count: count)
     }
@@ -61,31 +61,6 @@ final class KeptHeads: DownstreamStream {
     private func note(_ head: borrowing HeadDraft) {
         exchange.remarks.sent(head: head.beginning(of: headBytes))
     }
-
-    // MARK: Everything else is the stream's
-
-    var account: ClientAccount? { stream.account }
-    var refusal: ExchangeError { stream.refusal }
-    var localEndpoint: Endpoint? { stream.localEndpoint }
-    var sentBytes: (total: UInt64, content: UInt64) { stream.sentBytes }
-    var isFlushed: Bool { stream.isFlushed }
-    var inputFollows: Bool { stream.inputFollows }
-    var isOneOfSeveral: Bool { stream.isOneOfSeveral }
-    var takesInterimResponses: Bool { stream.takesInterimResponses }
-    var takesProtocols: Bool { stream.takesProtocols }
-
-    func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
-        stream.makeHead(status: status, phrase: phrase, room: room)
-    }
-    func sendInterim(_ head: consuming HeadDraft) { stream.sendInterim(head) }
-    func finish(trailers: TrailerSection?) -> Bool { stream.finish(trailers: trailers) }
-    func flush() -> Bool { stream.flush() }
-    func resumeContent() { stream.resumeContent() }
-    func pauseContent() { stream.pauseContent() }
-    func expectPauses() { stream.expectPauses() }
-    func exchangeEnded(cut: Bool) { stream.exchangeEnded(cut: cut) }
-    func exchangeContinues() { stream.exchangeContinues() }
-    func exchangeReleased() { stream.exchangeReleased() }
 }
 
 extension Exchange {

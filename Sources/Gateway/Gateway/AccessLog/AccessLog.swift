@@ -32,7 +32,7 @@ package final class AccessLog: Sendable {
     ///   - onEvent: called on the log's thread.
     package init(
         path: String, format: AccessLogFormat, fields: [AccessLogField] = [], workers: Int,
-        labels: AccessLogLabels, limits: AccessLogLimits = AccessLogLimits(),
+        labels: AccessLogLabels, limits: FlowQueueLimits = FlowQueueLimits(),
         onEvent: @escaping @Sendable (AccessLogEvent) -> Void = { _ in }
     ) throws(AccessLogError) {
         let file = try AccessLogFile(path: path)
@@ -93,10 +93,10 @@ package final class AccessLog: Sendable {
 
 /// One worker's end of the access log; may be used only by that worker's thread.
 package final class AccessLogProducer: Sendable {
-    private let ring: AccessLogRing
+    private let ring: FlowQueue
     private let core: AccessLogCore
 
-    init(ring: AccessLogRing, core: AccessLogCore) {
+    init(ring: FlowQueue, core: AccessLogCore) {
         self.ring = ring
         self.core = core
     }

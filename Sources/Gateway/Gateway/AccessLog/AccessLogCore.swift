@@ -22,8 +22,8 @@ final class AccessLogCore: Sendable {
     /// what it drops. Only a write that hangs in the kernel uses it up.
     static let closingSlackMilliseconds = 1000
 
-    let rings: [AccessLogRing]
-    let limits: AccessLogLimits
+    let rings: [FlowQueue]
+    let limits: FlowQueueLimits
     let onEvent: @Sendable (AccessLogEvent) -> Void
     /// Wakes the log's thread.
     let bell: WakeDescriptor
@@ -39,12 +39,12 @@ final class AccessLogCore: Sendable {
     private let failed = Atomic<UInt64>(0)
 
     init(
-        request: AccessLogRequest, workers: Int, limits: AccessLogLimits,
+        request: AccessLogRequest, workers: Int, limits: FlowQueueLimits,
         onEvent: @escaping @Sendable (AccessLogEvent) -> Void
     ) throws(AccessLogError) {
         bell = try WakeDescriptor()
         done = try WakeDescriptor()
-        rings = (0..<workers).map { _ in AccessLogRing(limits: limits) }
+        rings = (0..<workers).map { _ in FlowQueue(limits: limits) }
         self.limits = limits
         self.onEvent = onEvent
         self.request = Locked(request)

@@ -28,7 +28,7 @@ struct ChosenField: Sendable {
 // Lines that tell only what was chosen, in that order. The members are those of other lines.
 extension AccessLogFormatter {
     mutating func appendChosen(
-        _ fields: [ChosenField], of entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ fields: [ChosenField], of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         for field in fields {
             switch field.source {
@@ -46,7 +46,7 @@ extension AccessLogFormatter {
     }
 
     private func append(
-        _ field: ChosenField, of head: HeadFields.Head, in entry: AccessLogRing.Entry,
+        _ field: ChosenField, of head: HeadFields.Head, in entry: FlowQueue.Entry,
         to output: inout LineBuffer
     ) {
         guard let value = HeadFields.value(of: field.name, in: head, among: entry.fields) else {
@@ -64,7 +64,7 @@ extension AccessLogFormatter {
     }
 
     private mutating func append(
-        _ field: AccessLogField.Known, of entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ field: AccessLogField.Known, of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         switch field {
         case .time:
@@ -98,7 +98,7 @@ extension AccessLogFormatter {
 
     /// Appends what every line can tell, as text.
     private func appendText(
-        _ field: AccessLogField.Known, of entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ field: AccessLogField.Known, of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let (record, counted) = (entry.record, entry.record.counted)
         switch field {
@@ -123,7 +123,7 @@ extension AccessLogFormatter {
 
     /// Appends what most lines do not tell.
     private func appendOptional(
-        _ field: AccessLogField.Known, of entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ field: AccessLogField.Known, of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         switch field {
@@ -158,7 +158,7 @@ extension AccessLogFormatter {
 
     /// Appends what is known of the client and of its tunnel.
     private func appendOfClient(
-        _ field: AccessLogField.Known, of entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ field: AccessLogField.Known, of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         switch field {
@@ -182,7 +182,7 @@ extension AccessLogFormatter {
     }
 
     private func append(
-        _ phase: Phase, of entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ phase: Phase, of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         guard let microseconds = entry.record.counted.phases[phase] else { return }
         output.append(",\"")

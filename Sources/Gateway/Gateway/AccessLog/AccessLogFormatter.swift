@@ -48,7 +48,7 @@ struct AccessLogFormatter {
 
     /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; nothing is
     /// appended then.
-    mutating func append(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) -> Bool {
+    mutating func append(_ entry: FlowQueue.Entry, to output: inout LineBuffer) -> Bool {
         switch format {
         case .json:
             if let fields {
@@ -64,7 +64,7 @@ struct AccessLogFormatter {
     // MARK: JSON
 
     private mutating func appendJSON(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let (record, counted) = (entry.record, entry.record.counted)
         output.append("{\"time\":\"")
@@ -108,7 +108,7 @@ struct AccessLogFormatter {
 
     /// Appends the status; null if none was sent.
     @inline(__always)
-    func appendStatus(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+    func appendStatus(of entry: FlowQueue.Entry, to output: inout LineBuffer) {
         let status = entry.record.counted.status
         if status > 0 {
             output.append(decimal: UInt64(status))
@@ -118,7 +118,7 @@ struct AccessLogFormatter {
     }
 
     private func appendOptionalJSON(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         append("forwarded", record.forwarded?.token, to: &output)
@@ -152,7 +152,7 @@ struct AccessLogFormatter {
     }
 
     private func appendClientJSON(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         if entry.record.isIntercepted { output.append(",\"intercepted\":true") }
         append("passed", entry.record.interceptionPass?.label, to: &output)
@@ -169,7 +169,7 @@ struct AccessLogFormatter {
     }
 
     /// Appends the server's address, or the path of its socket, unless there is none.
-    func appendUpstream(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+    func appendUpstream(of entry: FlowQueue.Entry, to output: inout LineBuffer) {
         guard let address = entry.record.upstreamAddress else { return }
         append("upstream", to: &output) { output in
             if address == .unnamed {
@@ -183,7 +183,7 @@ struct AccessLogFormatter {
     }
 
     /// Appends the address that the client connected to, unless it is one of the host's.
-    func appendOriginal(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+    func appendOriginal(of entry: FlowQueue.Entry, to output: inout LineBuffer) {
         guard let address = entry.record.originalAddress else { return }
         append("original", to: &output) { output in
             let original = Endpoint(address: address, port: entry.record.originalPort)
@@ -233,7 +233,7 @@ struct AccessLogFormatter {
     /// reason or `-`, and what else is known of it, each with its name. The target of a request in
     /// an intercepted tunnel, or at a transparent listener, is written as a complete URL.
     private mutating func appendCombined(
-        _ entry: AccessLogRing.Entry, to output: inout LineBuffer
+        _ entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         let record = entry.record
         record.clientAddress.clientText.withUnsafeBytes { output.append($0) }
@@ -277,7 +277,7 @@ struct AccessLogFormatter {
     }
 
     /// What Apache's format has no place for, as in JSON.
-    private func appendNamed(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+    private func appendNamed(_ entry: FlowQueue.Entry, to output: inout LineBuffer) {
         let record = entry.record
         for phase in Phase.allCases {
             guard let microseconds = record.phases[phase] else { continue }
@@ -322,7 +322,7 @@ struct AccessLogFormatter {
 
     /// Only the CONNECT of an intercepted tunnel names the host of the requests in it: their own
     /// targets are paths. So are those of requests at a transparent listener.
-    private func appendTunnel(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+    private func appendTunnel(of entry: FlowQueue.Entry, to output: inout LineBuffer) {
         guard entry.target.first == UInt8(ascii: "/") else { return }
         if !entry.tunnel.isEmpty {
             output.append("https://")

@@ -18,29 +18,6 @@ package struct AccessLogLabels: Sendable {
     }
 }
 
-/// The limits of the access log.
-package struct AccessLogLimits: Sendable, Equatable {
-    /// The bytes that each worker may have queued; further lines are dropped and counted. Rounded
-    /// up to a power of two of at least 64 KiB.
-    package var queueBytes = 1 << 20
-    /// The maximum number of bytes logged of a method; the rest is cut off. Likewise for the
-    /// others.
-    package var methodBytes = 64
-    /// The maximum number of bytes logged of a target.
-    package var targetBytes = 8192
-    /// The same for the host that a request names, which no line has.
-    package var authorityBytes = 0
-    /// The maximum number of bytes logged of a user agent.
-    package var userAgentBytes = 1024
-    /// The maximum number of bytes logged of a referer.
-    package var refererBytes = 2048
-    /// How long a line waits to be written together with others, in milliseconds.
-    package var flushMilliseconds = 100
-
-    /// The defaults.
-    package init() {}
-}
-
 /// The format of a line.
 package enum AccessLogFormat: Sendable, CaseIterable {
     /// One JSON object (RFC 8259) per line, in UTF-8.

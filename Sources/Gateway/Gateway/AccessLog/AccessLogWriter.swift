@@ -15,7 +15,7 @@ struct AccessLogWriter: ~Copyable {
     private static var writeBytes: Int { 128 * 1024 }
     /// How far one line may exceed that: its texts with each byte escaped, and the rest.
     private static var lineBytes: Int {
-        6 * (AccessLogRing.maximumTextBytes + HeadFields.maximumBytes) + 32 * 1024
+        6 * (FlowQueue.maximumTextBytes + HeadFields.maximumBytes) + 32 * 1024
     }
 
     private let core: AccessLogCore

@@ -31,6 +31,8 @@ package struct AdminSource: Sendable {
         work()
         return true
     }
+    /// The configuration in force and its files; `nil` if there is none to show.
+    var configuration: ConfigurationSource?
     /// What is observed; `nil` if nothing is.
     var overview: OverviewSource?
 

@@ -223,6 +223,9 @@ struct FlowDetail: Sendable {
                     Explanation(entry: $0, detail: detail.view.full(detail.view.flow.detail))
                 }
             },
+            .optionalObject("serverChain", ChainView.shape) { detail in
+                detail.view.isFull ? detail.view.flow.chain.map { ChainView($0) } : nil
+            },
             .optionalText("requestLine", "The request line.") { $0.request?.start },
             .optionalList("requestFields", field, "The request's fields.") {
                 $0.request?.fields ?? []

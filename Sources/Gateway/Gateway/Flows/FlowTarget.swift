@@ -1,37 +1,76 @@
 import HTTPCore
 
-/// What a request was for, as it is shown: from its target and, where that does not say it, from
-/// what it came through.
+/// What a request was for, as everybody is shown it: from its target and, where that does not say
+/// it, from what it came through.
 ///
-/// Userinfo is never a part of it.
+/// Userinfo is never a part of it, nor is a fragment, which is no part of a request.
 struct FlowTarget: Sendable, Equatable {
     /// `http` or `https`; `nil` for a tunnel.
     var scheme: String?
-    /// The host, with the port if it was named; empty if it is not known.
+    /// The host in lower case, with the port if it was named; empty if it is not known.
     var host: String
     /// The path without the query; `nil` for a tunnel, and if the target was not understood.
     var path: String?
     /// The query; `nil` if there is none.
     var query: String?
 
+    /// What is known of a request.
+    struct Request {
+        var method: String
+        /// The target as it was sent.
+        var target: String
+        /// Whether only the beginning of the target is held.
+        var isTargetCut = false
+        /// `host[:port]` as the request names it; empty if it does not.
+        var host: String
+        /// `host:port` of the intercepted tunnel that it came through, otherwise empty.
+        var tunnel: String
+        /// `host:port` at a transparent listener, otherwise empty.
+        var authority: String
+        /// Whether its client spoke TLS.
+        var isSecure: Bool
+        /// Whether it was HTTP.
+        var isHTTP: Bool
+    }
+
     /// What a flow was for.
     init(_ flow: HeldFlow) {
-        let target = String(decoding: flow.targetBytes, as: UTF8.self)
-        if flow.record.version == nil, target.isEmpty {
-            self.init(scheme: nil, host: flow.authority)
-        } else if flow.methodText == "CONNECT" {
+        self.init(
+            Request(
+                method: flow.methodText, target: String(decoding: flow.targetBytes, as: UTF8.self),
+                isTargetCut: flow.isTargetCut, host: flow.hostText, tunnel: flow.tunnel,
+                authority: flow.authority, isSecure: flow.record.clientTLS != nil,
+                isHTTP: flow.record.version != nil))
+    }
+
+    /// What a record of a queue was for.
+    init(_ entry: FlowQueue.Entry) {
+        func text(_ bytes: UnsafeRawBufferPointer) -> String {
+            String(decoding: bytes, as: UTF8.self)
+        }
+        self.init(
+            Request(
+                method: text(entry.method), target: text(entry.target), host: text(entry.host),
+                tunnel: text(entry.tunnel), authority: text(entry.authority),
+                isSecure: entry.record.clientTLS != nil, isHTTP: entry.record.version != nil))
+    }
+
+    init(_ request: Request) {
+        let target = request.target
+        if !request.isHTTP, target.isEmpty {
+            self.init(scheme: nil, host: request.authority.lowercasedASCII)
+        } else if request.method == "CONNECT" {
             // What is left of a host may be userinfo, or another host.
             self.init(
-                scheme: nil, host: flow.isTargetCut ? "" : Self.withoutUserinfo(target[...]))
+                scheme: nil, host: request.isTargetCut ? "" : Self.withoutUserinfo(target[...]))
         } else if target.hasPrefix("/") || target == "*" {
-            let isSecure = !flow.tunnel.isEmpty || flow.record.clientTLS != nil
-            let named = [flow.tunnel, flow.authority].first { !$0.isEmpty }
+            let named = [request.tunnel, request.authority, request.host].first { !$0.isEmpty }
             self.init(
-                scheme: isSecure ? "https" : "http",
-                host: named ?? Self.withoutUserinfo(flow.hostText[...]))
+                scheme: !request.tunnel.isEmpty || request.isSecure ? "https" : "http",
+                host: Self.withoutUserinfo((named ?? "")[...]))
             split(target[...])
         } else {
-            self.init(absolute: target, isCut: flow.isTargetCut)
+            self.init(absolute: target, isCut: request.isTargetCut)
         }
     }
 
@@ -66,6 +105,7 @@ struct FlowTarget: Sendable, Equatable {
     }
 
     private mutating func split(_ target: Substring) {
+        let target = target.prefix { $0 != "#" }
         let path = target.prefix { $0 != "?" }
         self.path = String(path)
         if path.count < target.count { query = String(target.dropFirst(path.count + 1)) }
@@ -85,5 +125,12 @@ struct FlowTarget: Sendable, Equatable {
         return (
             name.filter { $0 != "[" && $0 != "]" }, isNamed ? UInt16(String(digits)) : nil
         )
+    }
+
+    /// The port that was named, or that of the scheme; `nil` without a host, and for a tunnel whose
+    /// port was not understood.
+    var port: UInt16? {
+        guard !host.isEmpty else { return nil }
+        return hostAndPort.port ?? scheme.map { $0 == "https" ? 443 : 80 }
     }
 }

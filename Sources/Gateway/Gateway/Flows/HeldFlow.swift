@@ -24,6 +24,8 @@ struct HeldFlow: Sendable {
         var detail: [UInt8] = []
         /// The bodies that are kept for recordings.
         var contents: KeptContents?
+        /// What its server presented.
+        var chain: ServerChain?
     }
 
     let record: FlowRecord
@@ -34,6 +36,8 @@ struct HeldFlow: Sendable {
     let isResponseHeadCut: Bool
     /// Whether the target has more bytes than are held.
     let isTargetCut: Bool
+    /// What its server presented; `nil` if it spoke no TLS with one, or if that is not known.
+    let chain: ServerChain?
 
     private let bytes: [UInt8]
     private let ends: Ends
@@ -61,6 +65,7 @@ struct HeldFlow: Sendable {
         notes: FlowNotes, extra: Extra, limits: Limits = .ofRing
     ) {
         self.record = record
+        chain = extra.chain
         let held = head.extracting(first: limits.head)
         isHeadCut = head.count > held.count
         isResponseHeadCut = extra.responseHead.count >= limits.responseHead
@@ -142,6 +147,7 @@ extension HeldFlow.Extra {
         responseHead = exchange.remarks.responseHead
         if let fault = exchange.remarks.fault { detail = Array(fault.explanation.utf8) }
         contents = exchange.remarks.contents
+        chain = exchange.serverChain
     }
 }
 

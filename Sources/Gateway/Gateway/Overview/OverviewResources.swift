@@ -65,7 +65,7 @@ extension AdminResource {
     }
 
     /// These resources have no parameters.
-    private static func refusal(ofQueryOf request: AdminRequest) -> AdminAnswer? {
+    static func refusal(ofQueryOf request: AdminRequest) -> AdminAnswer? {
         AdminQuery(target: request.target).unknown(besides: []).map {
             invalid("unknown parameter \($0); expected none")
         }

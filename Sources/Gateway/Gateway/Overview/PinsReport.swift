@@ -39,9 +39,12 @@ struct PinsReport: Sendable {
     struct End: Sendable {
         /// In milliseconds since 1970.
         var time: Int64
-        /// `upstream`, `chain`, `listener`, `authority`, `client` or `pinset`.
+        /// `upstream`, `chain`, `listener`, `authority`, `client`, `pinset`, `crl` or `logs`.
         var kind: String
         var name: String
+
+        /// Whether it is a list that is replaced before that.
+        var isOfList: Bool { kind == "crl" || kind == "logs" }
     }
 
     var isFull: Bool
@@ -140,7 +143,9 @@ extension PinsReport {
             .text(
                 "kind",
                 "upstream, chain: the first certificate of an entry's servers, or in their "
-                    + "chains; listener, authority, client: one of the gateway's own; pinset."
+                    + "chains; listener, authority, client: one of the gateway's own; pinset; "
+                    + "crl: the first list of revoked certificates in a file; logs: a list of "
+                    + "logs (Certificate Transparency), by its age."
             ) { $0.kind },
             .text("name", "The entry's label, the file, or the pinset's name.") { $0.name },
         ])

@@ -24,6 +24,9 @@ extension GatewayProcess {
                     for mailbox in mailboxes { mailbox.post(.reportTransfers(round)) }
                 }, workers: mailboxes.count))
         published.observer.withLock { $0 = observer }
+        source.configuration = ConfigurationSource(
+            report: { [look] in published.configuration(look, isFull: $0) },
+            work: { [looks] in looks.run($0) })
         source.flows = flows
         source.reports = { observer.write($0) }
         source.overview = OverviewSource(

@@ -26,6 +26,7 @@ extension GatewayProcess {
             }
             watch(loaded.snapshot)
             watch(inputs, isInForce: true)
+            look.adopt(loaded.snapshot, generation: generation, from: inputs)
             announce(perWorker)
             service.reloaded(
                 generation: generation, listeners: loaded.snapshot.listeners.count)
@@ -58,6 +59,7 @@ extension GatewayProcess {
         let ended = StatusReport.Reload(time: Clock.wallMilliseconds(), errors: errors)
         published.reload.withLock { reload in
             reload.last = ended
+            if !errors.isEmpty { reload.lastRefused = ended }
             if let warnings { reload.warnings = warnings }
         }
     }

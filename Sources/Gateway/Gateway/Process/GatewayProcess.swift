@@ -45,6 +45,8 @@ package final class GatewayProcess {
     var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
     private let startInputs: ConfigurationInputs
+    /// The configuration in force as text, beside what its files say.
+    let look: ConfigurationLook
     /// What was derived from `configuration`; `nil` before the start.
     private var policy: PolicySnapshot?
     let published: PublishedState
@@ -73,6 +75,8 @@ package final class GatewayProcess {
     private let passwords: PasswordChecker
     /// Where metrics are written for whoever reads them.
     private let scrapes = ThreadPool(name: "metrics", threads: 1, niceness: 5, limit: 64)
+    /// Where the files of the configuration are looked at for whoever asks.
+    let looks = ThreadPool(name: "configuration", threads: 1, niceness: 5, limit: 16)
     private(set) var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
     /// What operators can do with the cache; `nil` if there is none.
@@ -108,12 +112,13 @@ package final class GatewayProcess {
             hasPriorities: Journal.reads(STDERR_FILENO))
         service = ServiceReport(manager)
         logger = operationalLog.logger(label: "pinfold")
+        let path = file.map {
+            ConfigurationFiles.absolute(
+                $0, in: ConfigurationEnvironment.ofProcess().workingFolder)
+        }
+        look = ConfigurationLook(loaded, file: path, load: load)
         published = PublishedState(
-            version: version, revision: revision,
-            file: file.map {
-                ConfigurationFiles.absolute(
-                    $0, in: ConfigurationEnvironment.ofProcess().workingFolder)
-            }, log: operationalLog)
+            version: version, revision: revision, file: path, log: operationalLog)
         workerCount = configuration.workers.count
         contents = ContentServices(workers: workerCount, logger: logger)
         passwords = PasswordChecker(cores: MachineShare.ofProcess().cores)
@@ -164,6 +169,7 @@ package final class GatewayProcess {
         contents.close()
         passwords.close()
         scrapes.close()
+        looks.close()
         issuer?.close()
         shared.resolver.close()
         cache?.purges.close()
@@ -249,7 +255,7 @@ package final class GatewayProcess {
             mailboxes: engineMailboxes, resolver: resolver, store: store, logger: logger,
             labels: labels, activity: activity, pinFailures: reporter, passwords: passwords,
             purges: cache?.purges,
-            transformationWork: contents.work)
+            transformationWork: contents.work, serverChains: ServerChains())
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
             accessLog: try makeAccessLog(), flows: flows, recordings: recordings,
@@ -339,6 +345,7 @@ package final class GatewayProcess {
             reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))
             reload.hosts = hosts
             reload.ownCertificates = OwnCertificate.all(of: configuration)
+            reload.lists = DatedLists(of: configuration)
             reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }
             reload.serverSets = policy.allServerSets
             reload.limits = configuration.limits

@@ -80,7 +80,10 @@ extension PublishedState {
         let load = load(samples.last?.busy ?? [])
         var finder = AttentionFinder(now: status.now / 1000)
         finder.look(at: status)
-        for end in calendar(hostTraffic()) {
+        // Lists are replaced every few days. Because of one of revoked certificates that has not
+        // been, servers are refused.
+        for end in calendar(hostTraffic())
+        where !end.isOfList || end.kind == "crl" && end.time <= status.now {
             let (what, kind, isEntry, isPinset) = Self.words(of: end)
             finder.look(
                 atEnd: end.time / 1000, of: what, kind, entry: isEntry ? end.name : nil,
@@ -102,6 +105,7 @@ extension PublishedState {
         case "upstream": ("a server's certificate", .certificate, true, false)
         case "chain": ("a certificate in a server's chain", .certificate, true, false)
         case "pinset": ("pinset \(end.name)", .pinset, false, true)
+        case "crl": ("the list of revoked certificates \(end.name)", .certificate, false, false)
         default: ("the gateway's certificate \(end.name)", .certificate, false, false)
         }
     }
@@ -194,6 +198,7 @@ extension PublishedState {
         }
         for own in reload.ownCertificates { add(own.notAfter, own.use.rawValue, own.file) }
         for pinset in reload.pinsets { add(pinset.expires, "pinset", pinset.label) }
+        ends += reload.lists.ends
         return ends.sorted { ($0.time, $0.name) < ($1.time, $1.name) }
     }
 

@@ -44,6 +44,15 @@ extension PublishedState {
             draining: isDraining ? reload.draining : nil)
     }
 
+    /// The configuration in force, and what its files say by now.
+    func configuration(_ look: ConfigurationLook, isFull: Bool) -> ConfigurationReport {
+        // First what takes time: the rest is then as new as it can be.
+        let files = look.files()
+        return ConfigurationReport(
+            isFull: isFull, status: status(), lastRefused: reload.withLock { $0.lastRefused },
+            text: look.text(), files: files)
+    }
+
     private func servers(_ sets: [ServerSet]) -> [StatusReport.Server] {
         let now = Clock.monotonicMilliseconds()
         return sets.flatMap { set in

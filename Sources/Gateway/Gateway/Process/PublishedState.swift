@@ -19,6 +19,8 @@ final class PublishedState: Sendable {
         var generation: UInt64 = 1
         /// The latest reload; `nil` if there was none.
         var last: StatusReport.Reload?
+        /// The latest one that was refused; `nil` if none was.
+        var lastRefused: StatusReport.Reload?
         var lastSucceeded: Bool { last?.errors.isEmpty ?? true }
         /// About the configuration in force.
         var warnings: [ConfigurationFinding] = []
@@ -42,6 +44,7 @@ final class PublishedState: Sendable {
         var serverSets: [ServerSet] = []
         var pinsets: [PinsetMetrics] = []
         var ownCertificates: [OwnCertificate] = []
+        var lists = DatedLists()
         var limits = LimitsConfiguration()
     }
 
@@ -158,6 +161,8 @@ final class PublishedState: Sendable {
         service.certificates = reload.ownCertificates.map {
             CertificateMetrics(use: $0.use.rawValue, file: $0.file, notAfter: $0.notAfter)
         }
+        service.revocationLists = reload.lists.revocation
+        service.logLists = reload.lists.logs
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
         service.addPurges(

@@ -51,7 +51,7 @@ struct SpanEncoder {
 
     /// Appends the spans of an exchange as elements of `ScopeSpans.spans`. Returns how many.
     mutating func append(
-        _ entry: AccessLogRing.Entry, _ trace: ExchangeTrace, to writer: inout ProtobufWriter
+        _ entry: FlowQueue.Entry, _ trace: ExchangeTrace, to writer: inout ProtobufWriter
     ) -> Int {
         let counted = entry.record.counted
         let begin = UInt64(max(0, entry.record.beganMicroseconds))
@@ -83,7 +83,7 @@ struct SpanEncoder {
     }
 
     private mutating func appendPhases(
-        of entry: AccessLogRing.Entry, _ trace: ExchangeTrace, from begin: UInt64, to end: UInt64,
+        of entry: FlowQueue.Entry, _ trace: ExchangeTrace, from begin: UInt64, to end: UInt64,
         _ writer: inout ProtobufWriter
     ) -> Int {
         let phases = entry.record.phases
@@ -141,18 +141,19 @@ struct SpanEncoder {
     // MARK: The exchange
 
     private func appendAttributes(
-        of entry: AccessLogRing.Entry, to span: inout ProtobufWriter
+        of entry: FlowQueue.Entry, to span: inout ProtobufWriter
     ) {
         let (record, counted) = (entry.record, entry.record.counted)
         let method = Self.knownMethod(entry.method)
         Self.append("http.request.method", method ?? "_OTHER", to: &span)
         if method == nil, !entry.method.isEmpty {
-            Self.append("http.request.method_original", SpanTarget.text(entry.method), to: &span)
+            Self.append("http.request.method_original", SpanEncoder.text(entry.method), to: &span)
         }
-        let target = SpanTarget(entry)
+        let target = FlowTarget(entry)
         Self.append("url.scheme", target.scheme, to: &span)
         Self.append("url.path", target.path, to: &span)
-        Self.append("server.address", target.host, to: &span)
+        let host = target.hostAndPort.host
+        if !host.isEmpty { Self.append("server.address", host, to: &span) }
         if let port = target.port { Self.append("server.port", Int64(port), to: &span) }
         if record.clientAddress != .unnamed {
             Self.append("client.address", "\(record.clientAddress)", to: &span)
@@ -162,7 +163,7 @@ struct SpanEncoder {
             Self.append("network.protocol.version", record.version?.number, to: &span)
         }
         if !entry.userAgent.isEmpty {
-            Self.append("user_agent.original", SpanTarget.text(entry.userAgent), to: &span)
+            Self.append("user_agent.original", SpanEncoder.text(entry.userAgent), to: &span)
         }
         if counted.status > 0 {
             Self.append("http.response.status_code", Int64(counted.status), to: &span)
@@ -180,8 +181,13 @@ struct SpanEncoder {
         Self.append("pinfold.host", labels.hosts[counted.route.host], to: &span)
         Self.append("pinfold.cache", "\(counted.cache.label)", to: &span)
         if !entry.rule.isEmpty {
-            Self.append("pinfold.rule", SpanTarget.text(entry.rule), to: &span)
+            Self.append("pinfold.rule", SpanEncoder.text(entry.rule), to: &span)
         }
+    }
+
+    /// Bytes as text; what is no UTF-8 is replaced, for a collector refuses what is not.
+    static func text(_ bytes: some Collection<UInt8>) -> String {
+        String(decoding: bytes, as: UTF8.self)
     }
 
     private func reason(_ index: Int) -> String {
@@ -195,7 +201,7 @@ struct SpanEncoder {
 
     /// A method's name; `nil` for any other.
     private static func knownMethod(_ method: UnsafeRawBufferPointer) -> String? {
-        let name = SpanTarget.text(method)
+        let name = SpanEncoder.text(method)
         return knownMethods.contains(name) ? name : nil
     }
 

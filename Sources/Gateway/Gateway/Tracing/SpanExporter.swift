@@ -128,10 +128,10 @@ package final class SpanExporter: Sendable {
 
 /// One worker's end of the exporter; may be used only by that worker's thread.
 final class SpanProducer: Sendable {
-    private let ring: AccessLogRing
+    private let ring: FlowQueue
     private let core: SpanExporterCore
 
-    init(ring: AccessLogRing, core: SpanExporterCore) {
+    init(ring: FlowQueue, core: SpanExporterCore) {
         self.ring = ring
         self.core = core
     }
@@ -176,7 +176,7 @@ package enum SpanExportEvent: Sendable, Equatable {
 
 /// The state that the exporter's thread shares with the others.
 final class SpanExporterCore: Sendable {
-    let rings: [AccessLogRing]
+    let rings: [FlowQueue]
     /// Tells the thread that it has something to do.
     let wakes: Mailbox<Void>
     let onEvent: @Sendable (SpanExportEvent) -> Void
@@ -193,8 +193,8 @@ final class SpanExporterCore: Sendable {
     }
 
     /// As much as the access log's, but without what no span has.
-    private static var limits: AccessLogLimits {
-        var limits = AccessLogLimits()
+    private static var limits: FlowQueueLimits {
+        var limits = FlowQueueLimits()
         limits.targetBytes = 2048
         limits.authorityBytes = 512
         limits.userAgentBytes = 512
@@ -207,7 +207,7 @@ final class SpanExporterCore: Sendable {
         onEvent: @escaping @Sendable (SpanExportEvent) -> Void
     ) {
         state = Locked(State(settings: settings))
-        rings = (0..<workers).map { _ in AccessLogRing(limits: Self.limits) }
+        rings = (0..<workers).map { _ in FlowQueue(limits: Self.limits) }
         self.wakes = wakes
         self.onEvent = onEvent
     }

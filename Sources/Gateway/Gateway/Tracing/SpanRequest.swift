@@ -51,7 +51,7 @@ enum SpanRequest {
                 while let field = success.next() {
                     switch (field.number, field.value) {
                     case (1, .number(let count)): spans = count
-                    case (2, .bytes(let text)): message = SpanTarget.text(text)
+                    case (2, .bytes(let text)): message = SpanEncoder.text(text)
                     default: break
                     }
                 }

@@ -20,6 +20,7 @@ package struct AdminAPI: Sendable {
                 AdminResource.status(source.status),
                 AdminResource.reload(source.reload),
                 AdminResource.upgrade(source.upgrade),
+                AdminResource.configuration(source.configuration),
             ] + AdminResource.ofCache(source.cache)
             + AdminResource.ofFlows(source.flows, work: source.reports)
             + AdminResource.ofOverview(source.overview, source.flows, work: source.reports)

@@ -62,6 +62,8 @@ package struct ConfigurationFinding: Sendable, Equatable {
     package var file: String?
     /// The line, counted from 1; `nil` for the file as a whole.
     package var line: Int?
+    /// The column, counted from 1; `nil` if it has not been looked for.
+    package var column: Int?
     /// The command-line option that gave the value; `nil` if none did.
     package var option: String?
     /// The key's path; empty for the file as a whole.
@@ -79,6 +81,7 @@ package struct ConfigurationFinding: Sendable, Equatable {
         [
             .optionalText("file", "The file in which the value is written.") { $0.file },
             .optionalNumber("line", "The line, counted from 1.") { $0.line },
+            .optionalNumber("column", "The column, counted from 1, if it is known.") { $0.column },
             .optionalText("option", "The command-line option that gave the value.") { $0.option },
             .text("key", "The key's path; empty for the file as a whole.") { $0.key },
             .text("problem", "What is wrong.") { $0.problem },
@@ -122,6 +125,19 @@ extension ConfigurationFinding {
     /// The errors for which a configuration was refused.
     package static func all(of error: any Error) -> [ConfigurationFinding] {
         guard let errors = error as? ConfigurationErrors else { return [Self("\(error)")] }
-        return errors.errors.map { Self($0) }
+        return all(of: errors)
+    }
+
+    /// The same, with the columns as the files are now.
+    package static func all(of errors: ConfigurationErrors) -> [ConfigurationFinding] {
+        var columns = KeyColumns(folder: ConfigurationEnvironment.ofProcess().workingFolder)
+        return errors.errors.map { error in
+            var finding = Self(error)
+            if let file = finding.file, let line = finding.line {
+                finding.column = columns.column(
+                    file: file, line: line, key: finding.key, problem: finding.problem)
+            }
+            return finding
+        }
     }
 }

@@ -156,7 +156,7 @@ extension StatusReport {
             ) { $0.unusableFiles },
         ])
 
-    private static let reload = ObjectShape<Reload>(
+    static let reload = ObjectShape<Reload>(
         "The latest reload; absent if there was none.",
         [
             .time("time", "When it ended.") { $0.time },

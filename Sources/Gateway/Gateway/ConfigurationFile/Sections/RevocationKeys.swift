@@ -102,6 +102,7 @@ extension CRLFile {
         }
         var warnings: [String] = []
         var digests: [SHA256Digest] = []
+        var ends: [Int64] = []
         for (index, der) in lists.enumerated() {
             let place =
                 lists.count == 1 ? quoted(path: path) : "\(quoted(path: path)), list \(index + 1),"
@@ -115,6 +116,7 @@ extension CRLFile {
                 throw CRLFileError(text: "\(place) cannot be hashed: out of memory")
             }
             digests.append(content)
+            ends.append(list.ends)
             let whose = "the list of \(list.issuer)"
             if list.ends <= now {
                 warnings.append(
@@ -130,7 +132,7 @@ extension CRLFile {
                 warnings.append("\(place) holds \(whose), which is dated in the future")
             }
         }
-        return (CRLFile(path: path, lists: lists, contents: digests), warnings)
+        return (CRLFile(path: path, lists: lists, contents: digests, ends: ends), warnings)
     }
 
     /// The same file, but with lists from a previous version of the file where those are newer, for
@@ -151,6 +153,7 @@ extension CRLFile {
             present[place] = old
             file.lists[place] = der
             file.contents[place] = before.contents[index]
+            file.ends[place] = old.ends
             warnings.append(
                 "\(quoted(path: path)) holds an older list of \(old.issuer) than the one in use, "
                     + "which stays in use until the file has a newer one or the configuration is "

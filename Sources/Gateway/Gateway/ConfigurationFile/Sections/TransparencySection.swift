@@ -73,7 +73,7 @@ extension LogListError {
 extension TransparencyLogList {
     /// The age in seconds above which a list causes a warning: 70 days, after which browsers stop
     /// relying on theirs.
-    private static let currentSeconds: Int64 = 70 * 86_400
+    static let currentSeconds: Int64 = 70 * 86_400
     /// The expected value of `minimumSCTs`, for errors.
     static let expectedMinimum = "a number that servers can meet"
 

@@ -2,6 +2,28 @@ import HTTPCore
 import PinfoldEngine
 import Synchronization
 
+/// The limits of a queue of records, and of what each of them takes.
+package struct FlowQueueLimits: Sendable, Equatable {
+    /// The bytes that each worker may have queued; further records are dropped and counted. Rounded
+    /// up to a power of two of at least 64 KiB.
+    package var queueBytes = 1 << 20
+    /// The maximum number of bytes kept of a method; the rest is cut off. Likewise for the others.
+    package var methodBytes = 64
+    /// The maximum number of bytes kept of a target.
+    package var targetBytes = 8192
+    /// The same for the host that a request names, which no line of the access log has.
+    package var authorityBytes = 0
+    /// The maximum number of bytes kept of a user agent.
+    package var userAgentBytes = 1024
+    /// The maximum number of bytes kept of a referer.
+    package var refererBytes = 2048
+    /// How long a line of the access log waits to be written together with others, in milliseconds.
+    package var flushMilliseconds = 100
+
+    /// The defaults.
+    package init() {}
+}
+
 /// A queue of records between one worker and the thread of a log, or the one that exports spans: a
 /// ring of bytes with one producer and one consumer, without locks.
 ///
@@ -9,7 +31,7 @@ import Synchronization
 /// remainder modulo the capacity. Only the producer moves `head`, and only the consumer moves
 /// `tail`. An entry is never split: if it does not fit before the ring's end, a marker sends the
 /// consumer to the start.
-struct AccessLogRing: @unchecked Sendable {
+struct FlowQueue: @unchecked Sendable {
     /// The minimum capacity; the longest entry fits several times.
     static let minimumCapacity = 1 << 16
     /// The largest capacity.
@@ -21,7 +43,7 @@ struct AccessLogRing: @unchecked Sendable {
     let capacity: Int
     private let shared: UnsafeMutablePointer<Atomic<UInt64>>
     private let producer: UnsafeMutablePointer<ProducerState>
-    private let limits: AccessLogLimits
+    private let limits: FlowQueueLimits
 
     /// Precedes an entry's record and texts.
     private struct Prefix: BitwiseCopyable {
@@ -72,14 +94,14 @@ struct AccessLogRing: @unchecked Sendable {
     private static func align(_ size: Int) -> Int { (size + alignment - 1) & ~(alignment - 1) }
 
     /// Allocates a ring of the limits' size.
-    init(limits: AccessLogLimits) {
+    init(limits: FlowQueueLimits) {
         self.limits = limits
-        var capacity = AccessLogRing.minimumCapacity
-        while capacity < limits.queueBytes && capacity < AccessLogRing.maximumCapacity {
+        var capacity = FlowQueue.minimumCapacity
+        while capacity < limits.queueBytes && capacity < FlowQueue.maximumCapacity {
             capacity *= 2
         }
         self.capacity = capacity
-        base = .allocate(byteCount: capacity, alignment: AccessLogRing.alignment)
+        base = .allocate(byteCount: capacity, alignment: FlowQueue.alignment)
         shared = .allocate(capacity: Cell.count)
         for index in 0..<Cell.count { (shared + index).initialize(to: Atomic(0)) }
         producer = .allocate(capacity: 1)
@@ -118,7 +140,7 @@ struct AccessLogRing: @unchecked Sendable {
         _ record: FlowRecord, head bytes: Span<UInt8>, _ texts: FlowTexts,
         session: ClientSession? = nil, notes: FlowNotes = FlowNotes()
     ) -> Push {
-        var room = AccessLogRing.maximumTextBytes
+        var room = FlowQueue.maximumTextBytes
         let method = cut(texts.method, to: limits.methodBytes, of: bytes, room: &room)
         let target = cut(texts.target, to: limits.targetBytes, of: bytes, room: &room)
         let host = cut(texts.authority, to: limits.authorityBytes, of: bytes, room: &room)
@@ -131,7 +153,7 @@ struct AccessLogRing: @unchecked Sendable {
         let textCount =
             method.count + target.count + host.count + userAgent.count + referer.count
             + cipherSuite + subject + tunnel + notes.count
-        let size = AccessLogRing.align(AccessLogRing.textOffset + textCount)
+        let size = FlowQueue.align(FlowQueue.textOffset + textCount)
         guard let (place, isHalfFull) = reserve(size) else {
             increment(Cell.refused)
             return .refused
@@ -147,9 +169,9 @@ struct AccessLogRing: @unchecked Sendable {
             authority: UInt32(notes.authority.count), fields: UInt32(notes.fields.count))
         place.storeBytes(of: prefix, as: Prefix.self)
         // Never deinitialized: a record is plain numbers.
-        (place + AccessLogRing.recordOffset).initializeMemory(
+        (place + FlowQueue.recordOffset).initializeMemory(
             as: FlowRecord.self, repeating: record, count: 1)
-        var end = place + AccessLogRing.textOffset
+        var end = place + FlowQueue.textOffset
         bytes.withUnsafeBytes { all in
             end = copy(all, method, to: end)
             end = copy(all, target, to: end)
@@ -291,8 +313,8 @@ struct AccessLogRing: @unchecked Sendable {
 
     private func entry(at place: UnsafeRawPointer, _ prefix: Prefix) -> Entry {
         let record = place.load(
-            fromByteOffset: AccessLogRing.recordOffset, as: FlowRecord.self)
-        var start = place + AccessLogRing.textOffset
+            fromByteOffset: FlowQueue.recordOffset, as: FlowRecord.self)
+        var start = place + FlowQueue.textOffset
         func next(_ count: UInt32) -> UnsafeRawBufferPointer {
             defer { start += Int(count) }
             return UnsafeRawBufferPointer(start: start, count: Int(count))

@@ -4,23 +4,23 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-@Suite("Access log: the ring")
-struct AccessLogRingTests {
+@Suite("A queue of records")
+struct FlowQueueTests {
     /// A ring that is freed at the end.
     private final class Owned: Sendable {
-        let ring: AccessLogRing
+        let ring: FlowQueue
 
-        init(queueBytes: Int = 0, change: (inout AccessLogLimits) -> Void = { _ in }) {
-            var limits = AccessLogLimits()
+        init(queueBytes: Int = 0, change: (inout FlowQueueLimits) -> Void = { _ in }) {
+            var limits = FlowQueueLimits()
             limits.queueBytes = queueBytes
             change(&limits)
-            ring = AccessLogRing(limits: limits)
+            ring = FlowQueue(limits: limits)
         }
 
         deinit { ring.deallocate() }
 
         func push(_ exchange: UInt64, _ request: LoggedRequest = LoggedRequest())
-            -> AccessLogRing.Push
+            -> FlowQueue.Push
         {
             let (bytes, texts) = request.head
             return ring.push(LoggedRequest.record(exchange), head: bytes.span, texts)
@@ -106,7 +106,7 @@ struct AccessLogRingTests {
     func `the consumer is urged once when the ring is more than half full, and again later`() {
         let owned = Owned()
         for _ in 0..<3 {
-            var results: [AccessLogRing.Push] = []
+            var results: [FlowQueue.Push] = []
             while results.last != .refused { results.append(owned.push(1)) }
             #expect(results.count { $0 == .queuedHalfFull } == 1)
             let place = results.firstIndex(of: .queuedHalfFull) ?? 0
@@ -175,7 +175,7 @@ struct AccessLogRingTests {
         let long = String(repeating: "t", count: 60_000)
         #expect(owned.push(1, LoggedRequest(target: long, userAgent: "agent")) != .refused)
         _ = owned.ring.drain(upTo: owned.ring.headPosition) { entry in
-            let limit = AccessLogRing.maximumTextBytes - entry.method.count
+            let limit = FlowQueue.maximumTextBytes - entry.method.count
             #expect(entry.target.count == limit)
             #expect(entry.userAgent.count == 0)
             return true

@@ -4,8 +4,8 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-@Suite("What a span says about the request's target")
-struct SpanTargetTests {
+@Suite("What a record says about the request's target")
+struct FlowTargetTests {
     struct Case: Sendable {
         var method = "GET"
         var target: String
@@ -36,7 +36,7 @@ struct SpanTargetTests {
     ]
 
     @Test(arguments: cases)
-    func `has neither user information nor a query`(_ one: Case) {
+    func `has neither user information nor a fragment, and a query apart`(_ one: Case) {
         var record = LoggedRequest.record()
         if one.isSecure { record.clientTLS = .tls13 }
         let texts = [one.method, one.target, one.host, one.tunnel, one.authority].map {
@@ -48,8 +48,8 @@ struct SpanTargetTests {
                     texts[3].withUnsafeBytes { tunnel in
                         texts[4].withUnsafeBytes { authority in
                             let none = UnsafeRawBufferPointer(start: nil, count: 0)
-                            return SpanTarget(
-                                AccessLogRing.Entry(
+                            return FlowTarget(
+                                FlowQueue.Entry(
                                     record: record, method: method, target: target, host: host,
                                     userAgent: none, referer: none, cipherSuite: none,
                                     subject: none, tunnel: tunnel, steps: none, rule: none,
@@ -59,8 +59,9 @@ struct SpanTargetTests {
                 }
             }
         }
+        let host = target.hostAndPort.host
         let port = target.port.map { "\($0)" }
-        let shown = [target.scheme, target.host, port, target.path].map { $0 ?? "-" }
+        let shown = [target.scheme, host.isEmpty ? nil : host, port, target.path].map { $0 ?? "-" }
         #expect(shown.joined(separator: " ") == one.expected)
     }
 }

@@ -297,6 +297,28 @@ def test_a_client_that_reads_nothing_holds_no_other_up(start, there):
         assert slow.read().body == server.body
 
 
+@pytest.mark.parametrize("asks", [None, "bytes=0-1499", "bytes=0-99,5000-5099"])
+@pytest.mark.parametrize("tag", ['W/"one"', ""])
+@pytest.mark.parametrize("memory", [0, "64MiB"])
+def test_a_part_on_disk_without_a_strong_tag_is_never_taken_for_more(
+        start, there, memory, tag, asks):
+    # A slice on disk says only once it is read how much of it there is.
+    server, url = there(10_000, tag=tag)
+    running = start({"cache": {"memory": memory}})
+    running.wait_for_disk()
+    get(running, url, 0, 999)
+    if memory:
+        running.restart()
+        running.wait_for_disk()
+    fields = {"Range": asks} if asks else {}
+    response = get(running, url, **fields)
+    if asks == "bytes=0-1499":
+        assert is_part(response, server, 0, 1499)
+    else:
+        assert response.status == 200 and response.body == server.body
+    assert not hit(response)
+
+
 def test_parts_survive_a_restart(start, there):
     server, url = there(5 * MEBIBYTE)
     running = start({})

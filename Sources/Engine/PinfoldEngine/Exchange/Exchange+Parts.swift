@@ -167,8 +167,10 @@ extension Exchange {
     ) {
         if caching.key == nil { caching.identify(by: CacheKey(view)) }
         if case .several(_, let boundary) = hit.form {
+            // Of a part to which nothing can be added, what is on disk is not known to suffice.
+            let trusting = response.metadata.hasStrongEntityTag
             let isComplete = ranges(of: response, boundary)?.parts.allSatisfy {
-                firstMissing(in: $0.range, of: response) == nil
+                firstMissing(in: $0.range, of: response, trustingLevels: trusting) == nil
             }
             if isComplete ?? false {
                 report.used(cache: .hit)
@@ -220,8 +222,10 @@ extension Exchange {
 
     /// The first of these positions of which nothing is stored, as far as that is known without
     /// reading the disk; `nil` if there is none. Of very much only the beginning is looked at.
+    /// - Parameter trustingLevels: whether a slice in a level counts as a whole one; how much of it
+    ///   there is shows only once it is read.
     private func firstMissing(
-        in content: Range<UInt64>, of response: CachedResponse
+        in content: Range<UInt64>, of response: CachedResponse, trustingLevels: Bool = true
     ) -> UInt64? {
         guard case .parts(let parts) = response.body, let key = caching.key, let store else {
             return nil
@@ -234,7 +238,7 @@ extension Exchange {
             case .inMemory(let slice):
                 guard slice.range.contains(offset) else { return offset }
                 guard slice.range.upperBound >= end else { return slice.range.upperBound }
-            case .inLevel: break
+            case .inLevel: guard trustingLevels else { return offset }
             case .nothing: return offset
             }
             offset = end

@@ -75,14 +75,14 @@ extension StoredBodyReader {
     /// Reads what comes next from its slice, from a run, or has it fetched.
     func takePart(of parts: StoredParts) {
         let offset = position
-        if let slice = parts.slice, slice.range.contains(offset) { return read(slice) }
+        if let slice = parts.slice, slice.range.contains(offset) { return read(slice, of: parts) }
         parts.slice = nil
         if let run = parts.run, take(from: run, at: offset, of: parts) { return }
         guard let store = exchange.store else { return unreadable() }
         switch store.slice(of: parts.parts, key: parts.key, at: offset) {
         case .inMemory(let slice) where slice.range.contains(offset):
             parts.slice = slice
-            read(slice)
+            read(slice, of: parts)
         case .inLevel where !parts.isLoading: load(parts, at: offset, from: store)
         case .inMemory, .inLevel, .nothing: obtain(parts, at: offset, from: store)
         }
@@ -148,7 +148,12 @@ extension StoredBodyReader {
         takePart(of: parts)
     }
 
-    private func read(_ slice: StoredSlice) {
+    private func read(_ slice: StoredSlice, of parts: StoredParts) {
+        // Nothing can be added to a part without a strong entity tag (RFC 9111 §3.4): one that has
+        // less than is wanted is not begun, because what has begun could not be completed.
+        guard slice.range.upperBound >= limit || parts.response.metadata.hasStrongEntityTag else {
+            return unreadable()
+        }
         let start = Int(position - slice.range.lowerBound)
         let end = Int(min(slice.range.upperBound, limit) - slice.range.lowerBound)
         switch slice.response.body {

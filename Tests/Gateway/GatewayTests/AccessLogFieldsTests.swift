@@ -32,7 +32,7 @@ struct AccessLogFieldsTests {
         record.counted.status = 502
         record.counted.failure = 0
         record.counted.notStored = 2
-        for phase in Phase.allCases { record.counted.phases.add(phase, 7) }
+        for phase in Phase.allCases { record.phases.add(phase, 7) }
         record.forwarded = .varyMiss
         record.trace = ExchangeTrace(
             id: TraceID(high: 1, low: 2), span: 3, parent: 0, isSampled: true)

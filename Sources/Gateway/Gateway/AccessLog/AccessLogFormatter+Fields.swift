@@ -184,7 +184,7 @@ extension AccessLogFormatter {
     private func append(
         _ phase: Phase, of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
-        guard let microseconds = entry.record.counted.phases[phase] else { return }
+        guard let microseconds = entry.record.phases[phase] else { return }
         output.append(",\"")
         output.append(phase.label)
         output.append("_us\":")

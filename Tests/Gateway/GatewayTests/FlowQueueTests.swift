@@ -4,7 +4,7 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-@Suite("A queue of records")
+@Suite("Flows: the queue")
 struct FlowQueueTests {
     /// A ring that is freed at the end.
     private final class Owned: Sendable {

@@ -1,11 +1,12 @@
 import Clocks
 import Locking
 import PinfoldConfiguration
+import Threads
 
 /// The configuration in force as text, and what its files say by now.
 ///
-/// Files are looked at while somebody asks, on the thread of whoever asks, and not more often than
-/// once in ``intervalMilliseconds``. They are read only where their state has changed since they
+/// Files are looked at while somebody asks, on a thread of its own, and not more often than once in
+/// ``intervalMilliseconds``. They are read only where their state has changed since they
 /// were read the last time: a list of domains can take a second.
 package final class ConfigurationLook: Sendable {
     static let intervalMilliseconds: Int64 = 2000
@@ -32,6 +33,7 @@ package final class ConfigurationLook: Sendable {
     /// Where there is a file; `nil` for the built-in defaults.
     private let file: String?
     private let load: GatewayProcess.Load
+    private let thread = ThreadPool(name: "configuration", threads: 1, niceness: 5, limit: 16)
 
     /// - Parameters:
     ///   - file: the absolute path of the file; `nil` for the built-in defaults.
@@ -57,6 +59,12 @@ package final class ConfigurationLook: Sendable {
             state.read = nil
         }
     }
+
+    /// Has something done on its thread; returns `false` if too much is waiting.
+    func run(_ work: @escaping @Sendable () -> Void) -> Bool { thread.run(work) }
+
+    /// Ends; what is being done is waited for.
+    func close() { thread.close() }
 
     /// The configuration in force as text. Takes some milliseconds for a thousand host entries, the
     /// first time.

@@ -26,7 +26,7 @@ extension GatewayProcess {
         published.observer.withLock { $0 = observer }
         source.configuration = ConfigurationSource(
             report: { [look] in published.configuration(look, isFull: $0) },
-            work: { [looks] in looks.run($0) })
+            work: { [look] in look.run($0) })
         source.flows = flows
         source.reports = { observer.write($0) }
         source.overview = OverviewSource(

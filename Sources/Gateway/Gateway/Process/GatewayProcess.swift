@@ -75,8 +75,6 @@ package final class GatewayProcess {
     private let passwords: PasswordChecker
     /// Where metrics are written for whoever reads them.
     private let scrapes = ThreadPool(name: "metrics", threads: 1, niceness: 5, limit: 64)
-    /// Where the files of the configuration are looked at for whoever asks.
-    let looks = ThreadPool(name: "configuration", threads: 1, niceness: 5, limit: 16)
     private(set) var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
     /// What operators can do with the cache; `nil` if there is none.
@@ -169,7 +167,7 @@ package final class GatewayProcess {
         contents.close()
         passwords.close()
         scrapes.close()
-        looks.close()
+        look.close()
         issuer?.close()
         shared.resolver.close()
         cache?.purges.close()

@@ -78,12 +78,12 @@ extension AccessLogFormatter {
             appendStatus(of: entry, to: &output)
         case .duration:
             append("duration_us", number: entry.record.counted.durationMicroseconds, to: &output)
-        case .queue: append(.queue, of: entry, to: &output)
-        case .dns: append(.dns, of: entry, to: &output)
-        case .connect: append(.connect, of: entry, to: &output)
-        case .tls: append(.tls, of: entry, to: &output)
-        case .firstByte: append(.firstByte, of: entry, to: &output)
-        case .body: append(.body, of: entry, to: &output)
+        case .queue: append(phase: .queue, of: entry, to: &output)
+        case .dns: append(phase: .dns, of: entry, to: &output)
+        case .connect: append(phase: .connect, of: entry, to: &output)
+        case .tls: append(phase: .tls, of: entry, to: &output)
+        case .firstByte: append(phase: .firstByte, of: entry, to: &output)
+        case .body: append(phase: .body, of: entry, to: &output)
         case .requestBytes:
             append("request_bytes", number: entry.record.counted.requestBytes, to: &output)
         case .responseBytes:
@@ -182,7 +182,7 @@ extension AccessLogFormatter {
     }
 
     private func append(
-        _ phase: Phase, of entry: FlowQueue.Entry, to output: inout LineBuffer
+        phase: Phase, of entry: FlowQueue.Entry, to output: inout LineBuffer
     ) {
         guard let microseconds = entry.record.phases[phase] else { return }
         output.append(",\"")

@@ -93,13 +93,15 @@ struct AttentionTests {
         func traffic(_ microseconds: UInt64) -> HostTraffic {
             let worker = WorkerMetrics(dimensions: MetricsDimensions(reasons: 1))
             let (listeners, hosts) = (LabelTable(["proxy"]), LabelTable(["a"]))
-            var exchange = ExchangeRecord(
+            let exchange = ExchangeRecord(
                 route: RouteIndex(
                     listener: listeners.all[0].index, host: hosts.all[0].index),
                 method: .get, status: 200, cache: .none, durationMicroseconds: microseconds,
                 requestBytes: 0, responseBytes: 1)
-            exchange.phases.add(.connect, microseconds)
+            var phases = PhaseTimes()
+            phases.add(.connect, microseconds)
             worker.recordExchange(exchange)
+            worker.recordPhases(phases, of: exchange)
             let snapshot = MetricsSnapshot(
                 workers: [worker], listeners: listeners, hosts: hosts, service: ServiceMetrics())
             return snapshot.hostTraffic[0]

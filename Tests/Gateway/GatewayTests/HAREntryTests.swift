@@ -172,7 +172,7 @@ struct HAREntryTests {
 
     /// `hello ` twenty times.
     private static let compressed =
-        Base64.decode(Array("H4sIAAAAAAACA8tIzcnJV8igOwkAL/r4SHgAAAA=".utf8).span) ?? []
+        Base64.decode("H4sIAAAAAAACA8tIzcnJV8igOwkAL/r4SHgAAAA=".utf8) ?? []
 
     @Test func `has a text as it is`() throws {
         let value = try content("Content-Type: text/plain\r\n", Array("grüße".utf8))

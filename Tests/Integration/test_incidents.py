@@ -127,11 +127,11 @@ def test_a_slow_handshake(gateway, origin, pki, workspace):
     assert "slow_tls" in found["trouble"]
     assert [one["p99_us"] >= 1_000_000 for one in found["phases"] if one["phase"] == "tls"] == [True]
     shown = operator.status()
-    assert re.search(r"^attention +warning: handshake: tls takes \d{4} ms \(99 %\)$", shown, re.M)
+    assert re.search(r"^attention +warning: handshake: tls takes \d{4,5} ms \(99 %\)$", shown, re.M)
     # Without load it takes as long: it is the server.
     shown = operator.explain(url)
     assert "server: trusted" in shown
-    assert re.search(r"^time: .*tls 1[3-9]\d\d\.\d ms$", shown, re.M), shown
+    assert re.search(r"^time: .*tls \d{4,5}\.\d ms$", shown, re.M), shown
     assert len(operator.commands) == 2
     fires(workspace, before, after, PinfoldConnectingSlow={"host": "handshake", "phase": "tls"})
 

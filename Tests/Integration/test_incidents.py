@@ -1,7 +1,8 @@
-"""Incidents with servers: what says which host it is, what it waits for, and why. Each fault is made, and
-met by the requests of several clients through two workers; then its metric, its lines in both logs, its
-panel of the live page and its alerts are looked at, and what an operator has to type to know it. Those of
-the gateway itself are in test_incidents_own.py."""
+"""Incidents with servers: what says which host it is, what it waits for, and why.
+
+Each fault is made, and met by the requests of several clients through two workers; then its metric,
+its lines in both logs, its panel of the live page and its alerts are looked at, and what an operator
+has to type to know it. Those of the gateway itself are in test_incidents_own.py."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def incident(host: str, name: str, pki=None, **more) -> dict:
 
 
 def failed(running: Gateway, name: str, count: int, **wanted: object) -> None:
-    """So many exchanges of an entry have failed in the same way; both logs and the flows say how."""
+    """So many exchanges of an entry have failed in the same way; both logs and flows say how."""
     reason = str(wanted["reason"])
     until(lambda: running.metric(FAILURES, host=name, reason=reason) == count, "all are counted")
     lines = until(
@@ -38,7 +39,7 @@ def failed(running: Gateway, name: str, count: int, **wanted: object) -> None:
             line for line in running.access_lines() if has(line, host=name, **wanted)]) == count
         else [], lambda: f"{count} times {wanted} in {running.access_lines()[-3:]}")
     asked = re.sub(r"^\w+://|/.*", "", lines[0]["target"])
-    told = fields(running.wait_log(f"request not served .*{lines[0]['id']}|request not served .*{reason}"))
+    told = fields(running.wait_log(f"request not served .*reason={reason}"))
     assert has(told, entry=name, reason=reason, status=str(wanted["status"])), told
     assert told["host"].partition(":")[2] == asked.partition(":")[2]
     shown = Operator(running).waits_for(
@@ -106,7 +107,8 @@ def test_a_slow_server(gateway, origin, workspace):
     found = host(operator, "slow")
     assert found["trouble"] == ["slow_first_byte"]
     shown = operator.status()
-    assert re.search(r"^attention +warning: slow: first_byte takes \d{4,5} ms \(99 %\)$", shown, re.M)
+    assert re.search(
+        r"^attention +warning: slow: first_byte takes \d{4,5} ms \(99 %\)$", shown, re.M), shown
     assert len(operator.commands) == 1
     fires(workspace, before, after, PinfoldServerSlow={"host": "slow"})
 
@@ -125,13 +127,14 @@ def test_a_slow_handshake(gateway, origin, pki, workspace):
     after = running.metrics()
     found = host(operator, "handshake")
     assert "slow_tls" in found["trouble"]
-    assert [one["p99_us"] >= 1_000_000 for one in found["phases"] if one["phase"] == "tls"] == [True]
+    (phase,) = (one for one in found["phases"] if one["phase"] == "tls")
+    assert phase["p99_us"] >= 1_000_000
     shown = operator.status()
-    assert re.search(r"^attention +warning: handshake: tls takes \d{4} ms \(99 %\)$", shown, re.M)
+    assert re.search(r"^attention +warning: handshake: tls takes \d{4,5} ms \(99 %\)$", shown, re.M)
     # Without load it takes as long: it is the server.
     shown = operator.explain(url)
     assert "server: trusted" in shown
-    assert re.search(r"^time: .*tls 1[3-9]\d\d\.\d ms$", shown, re.M), shown
+    assert re.search(r"^time: .*tls \d{4,5}\.\d ms$", shown, re.M), shown
     assert len(operator.commands) == 2
     fires(workspace, before, after, PinfoldConnectingSlow={"host": "handshake", "phase": "tls"})
 
@@ -202,7 +205,8 @@ def test_a_certificate_that_has_expired(gateway, origin, pki, workspace):
     before = running.metrics()
     url = f"https://old.test:{there.port}/"
     assert crowd(running, [url]) == [502] * 24
-    failed(running, "old", 24, reason="tls-certificate-expired", status=502, upstream=there.authority)
+    failed(running, "old", 24, reason="tls-certificate-expired", status=502,
+           upstream=there.authority)
     assert all("tls_us" in line for line in running.access_lines())
     told = fields(running.wait_log("server refused"))
     assert has(told, level="warning", host="old.test", entry="old", port=str(there.port),
@@ -250,7 +254,8 @@ def test_a_key_that_was_rotated_and_not_pinned(gateway, pki, workspace):
         detail = explained(operator, running, "tls-no-pin-matches")["explanation"]["detail"]
         assert f"the server's chain has {latter.pin} (CN=pinned.test)" in detail
         shown = attention(
-            operator, "pinned", "a server has none of the keys of keys, and 24 exchanges were refused",
+            operator, "pinned",
+            "a server has none of the keys of keys, and 24 exchanges were refused",
             "24 of 28 exchanges failed: tls-no-pin-matches 24")
         assert "critical: pinned: a server has none of the keys" in shown
         assert latter.pin in operator.explain(url)

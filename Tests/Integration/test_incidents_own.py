@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.gateway import BINARY, Gateway, free_port
+from support.gateway import free_port
 from support.incidents import Operator, crowd, fields, fires, has
 from support.origin import HTTPOrigin, reply, serving
-from support.secure import tls_of
 from support.wait import until
 from support.wire import Wire, request
 from test_incidents import incident
@@ -150,7 +149,8 @@ def test_a_client_without_the_authority(gateway, origin, pki, authority, workspa
     told = fields(running.wait_log("does not accept the certificate"))
     assert has(told, level="warning", client="127.0.0.1", authority=f"ours.test:{there.port}")
     connects = until(lambda: found if len(found := [
-        line for line in running.access_lines() if line["method"] == "CONNECT"]) == 5 else [], "five")
+        line for line in running.access_lines() if line["method"] == "CONNECT"]) == 5 else [],
+        "five lines")
     assert all(has(line, host="ours", intercepted=True) for line in connects)
     (found,) = (one for one in operator.api("hosts")["hosts"] if one["entry"] == "ours")
     assert found["trouble"] == ["clients_reject"]

@@ -1,4 +1,5 @@
-"""Whoever is called when something goes wrong: the commands that they type, and the alerts that call them."""
+"""Whoever is called when something goes wrong: the commands that they type, and the alerts that call
+them."""
 
 from __future__ import annotations
 
@@ -102,9 +103,9 @@ def fires(
     folder: Path, before: dict[str, float], after: dict[str, float],
     **expected: dict[str, str] | list[dict[str, str]]
 ) -> None:
-    """Exactly these alerts fire, with these labels of their own, if the incident goes on for half an
-    hour as it was between two readings of the metrics. The rules are those that are shipped, and
-    Prometheus's own evaluation says it."""
+    """Exactly these alerts fire, with these labels of their own, if the incident goes on for half
+    an hour as it was between two readings of the metrics. The rules are those that are shipped,
+    and Prometheus's own evaluation says it."""
     now = time.time()
     series = []
     for name in sorted(before | after):
@@ -130,7 +131,8 @@ def fires(
                  for one in (own if isinstance(own, list) else [own])]
         tests.append({"expr": f'ALERTS{{alertstate="firing",alertname="{alert}"}}',
                       "eval_time": "60m",
-                      "exp_samples": [{"labels": f"ALERTS{{{text}}}", "value": 1} for text in texts]})
+                      "exp_samples": [
+                          {"labels": f"ALERTS{{{text}}}", "value": 1} for text in texts]})
     file = folder / "incident.test.yaml"
     file.write_text(yaml.safe_dump({
         "rule_files": [str(ALERTS)], "evaluation_interval": "1m",

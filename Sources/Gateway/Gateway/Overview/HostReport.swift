@@ -124,7 +124,7 @@ struct HostReport: Sendable {
                 else { return nil }
                 text += ", usually \(before / 1000) ms"
             } else {
-                guard now >= Self.slowMicroseconds(phase.phase) else { return nil }
+                guard now > Self.slowMicroseconds(phase.phase) else { return nil }
             }
             return Trouble(word: "slow_\(phase.phase.label)", text: text)
         }

@@ -260,10 +260,7 @@ package final class Environment {
     }
 
     /// An exchange of a client has ended.
-    func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord, _ phases: PhaseTimes) {
-        if reportsExchanges || record.failure != nil {
-            host?.exchangeEnded(exchange, record, phases)
-        }
+    func exchangeEnded() {
         metrics.adjust(.exchangesInFlight, by: -1)
         activity.end()
         hadActivity = true

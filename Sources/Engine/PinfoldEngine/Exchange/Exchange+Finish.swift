@@ -65,8 +65,6 @@ extension Exchange {
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
         let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)
-        let phases = phases(at: now, of: duration)
-        if phases.haveWaits { metrics.recordPhases(phases, of: record) }
         if let tunnel, tunnel.isRequested, tunnel.result == nil, record.failure != nil {
             count(.refused)
         }
@@ -75,15 +73,23 @@ extension Exchange {
             environment.recentMembers.count(record, of: identity, by: groups)
         }
         metrics.add(.clientBytesSent, sent.total + report.relayedBytes.toClient)
-        environment.exchangeEnded(self, record, phases)
+        if forwarding.askedAt != 0 || waits.phases.haveWaits || record.failure != nil
+            || environment.reportsExchanges
+        {
+            report(record, at: now)
+        }
+        environment.exchangeEnded()
     }
 
-    /// What it has spent its time on; nothing where nobody would see it.
-    @inline(__always)
-    private func phases(at end: Int64, of duration: UInt64) -> PhaseTimes {
-        guard forwarding.askedAt != 0 || waits.phases.haveWaits || environment.reportsExchanges
-        else { return PhaseTimes() }
-        return phases(waits, at: end, of: duration)
+    /// Counts what it has spent its time on, and passes it to whoever shows exchanges. For most hits
+    /// there is neither.
+    @inline(never)
+    private func report(_ record: ExchangeRecord, at end: Int64) {
+        let phases = phases(waits, at: end, of: record.durationMicroseconds)
+        if phases.haveWaits { metrics.recordPhases(phases, of: record) }
+        if environment.reportsExchanges || record.failure != nil {
+            environment.host?.exchangeEnded(self, record, phases)
+        }
     }
 
     @inline(__always)

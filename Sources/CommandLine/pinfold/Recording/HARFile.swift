@@ -48,7 +48,7 @@ final class HARFile {
     private static func remove(_ path: String) throws(WriteError) {
         var state = stat()
         guard lstat(path, &state) == 0 else { return }
-        guard state.st_mode & S_IFMT == S_IFREG else {
+        guard state.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) else {
             throw WriteError(description: "\(path): expected a regular file to overwrite")
         }
         guard unlink(path) == 0 else {

@@ -166,8 +166,9 @@ struct HAREntryTests {
     private func content(
         _ fields: String, _ bytes: [UInt8], limit: Int = 1 << 20
     ) throws -> DocumentValue? {
-        try entry(answered(fields), .of(response: bytes), .all(bodyBytes: limit))["response"]?[
-            "content"]
+        let response = try entry(
+            answered(fields), .of(response: bytes), .all(bodyBytes: limit))["response"]
+        return response?["content"]
     }
 
     /// `hello ` twenty times.

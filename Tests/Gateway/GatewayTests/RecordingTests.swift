@@ -16,9 +16,7 @@ struct RecordingTests {
     }
 
     /// What its reader gets now; `nil` if nothing is due.
-    private func isDue(_ recording: inout Recording) -> Bool { recording.isDue() }
-
-    private func piece(_ recording: inout Recording, at moment: Int64 = 0) -> RecordingPiece? {
+    private func next(_ recording: inout Recording, at moment: Int64 = 0) -> RecordingPiece? {
         guard recording.wait({ _ in }), recording.isDue() else { return nil }
         return recording.takePiece(at: moment)?.piece
     }
@@ -29,38 +27,46 @@ struct RecordingTests {
             .of(response: [UInt8](repeating: 0x61, count: bytes)))
     }
 
-    private func numbers(_ piece: RecordingPiece?) -> [UInt64] {
-        piece?.flows.map(\.flow.record.exchange) ?? []
+    private func numbers(_ piece: RecordingPiece?) -> [UInt64]? {
+        piece?.flows.map(\.flow.record.exchange)
     }
 
     @Test func `begins when all workers record, and then says so`() throws {
         var recording = Recording(try .all(), at: 0)
-        #expect(piece(&recording) == nil)
+        let none = next(&recording)
+        #expect(none?.flows.count == nil)
         recording.begin()
-        #expect(isDue(&recording) == true)
+        let isDue = recording.isDue()
+        #expect(isDue)
         let first = recording.takePiece(at: 0)?.piece
         #expect(first?.isFirst == true)
-        #expect(piece(&recording) == nil, "there is nothing more to say")
+        let nothing = next(&recording)
+        #expect(nothing?.flows.count == nil, "there is nothing more to say")
     }
 
     @Test func `sends what has ended, the oldest first, when its reader is there`() throws {
         var recording = try recording()
-        _ = piece(&recording)
+        _ = next(&recording)
         recording.add(flow(1))
         recording.add(flow(2))
-        #expect(isDue(&recording) == false, "nobody waits")
-        #expect(numbers(piece(&recording)) == [1, 2])
-        #expect(piece(&recording) == nil)
+        let isDue = recording.isDue()
+        #expect(!isDue, "nobody waits")
+        let both = numbers(next(&recording))
+        #expect(both == [1, 2])
+        let none = next(&recording)
+        #expect(none?.flows.count == nil)
     }
 
     @Test func `sends much in several pieces`() throws {
         var recording = try recording()
         for number in 1...100 { recording.add(flow(UInt64(number))) }
-        let first = numbers(piece(&recording))
+        let first = numbers(next(&recording)) ?? []
+        let second = numbers(next(&recording)) ?? []
         #expect(first.count < 100)
-        #expect(first + numbers(piece(&recording)) == Array(1...100))
+        #expect(first + second == Array(1...100))
         for number in 1...3 { recording.add(flow(UInt64(number), bytes: 1 << 20)) }
-        #expect(numbers(piece(&recording)) == [1], "a piece has no more than fits")
+        let large = numbers(next(&recording))
+        #expect(large == [1], "a piece has no more than fits")
     }
 
     @Test func `drops what a slow reader does not take, of whom the most waits, and counts it`()
@@ -69,7 +75,7 @@ struct RecordingTests {
         var recording = try recording(limit: 10 * flow(1, bytes: 1000).bytes)
         recording.add(flow(1, client: 7, bytes: 1000))
         for number in 2...30 { recording.add(flow(UInt64(number), client: 8, bytes: 1000)) }
-        let piece = piece(&recording)
+        let piece = next(&recording)
         #expect(piece?.dropped == 20)
         #expect(numbers(piece) == [1] + Array(22...30))
         let text = piece?.text(HAREntryTests.names) ?? ""
@@ -81,19 +87,22 @@ struct RecordingTests {
         recording.add(flow(1))
         recording.stop(because: .bye)
         recording.add(flow(2))
-        let last = piece(&recording)
+        let last = next(&recording)
         #expect(numbers(last) == [1])
         #expect(last?.end == .bye)
-        #expect(!recording.wait { _ in }, "it has everything")
+        let waits = recording.wait { _ in }
+        #expect(!waits, "it has everything")
     }
 
     @Test func `sends an empty line after a silence`() throws {
         var recording = try recording()
-        _ = piece(&recording)
+        _ = next(&recording)
         recording.tick(at: Recording.silenceMilliseconds - 1)
-        #expect(piece(&recording) == nil)
+        let none = next(&recording)
+        #expect(none?.flows.count == nil)
         recording.tick(at: Recording.silenceMilliseconds)
-        #expect(isDue(&recording) == true)
+        let isDue = recording.isDue()
+        #expect(isDue)
         let text = recording.takePiece(at: 0)?.piece.text(HAREntryTests.names)
         #expect(text == "\n")
     }

@@ -136,7 +136,7 @@ def test_a_request_and_its_response(running, origin, recorder):
     assert one["response"]["content"]["mimeType"] == "text/plain"
     assert "text" not in one["response"]["content"], "bodies were not asked for"
     assert one["serverIPAddress"] == "127.0.0.1"
-    assert one["_cache"] == "miss" and one["_reused"] is False
+    assert one["_cache"] == "uncacheable" and one["_reused"] is False
     assert one["_client"].startswith("127.0.0.1:")
     times = one["timings"]
     assert times["connect"] >= 0 and times["wait"] > 0 and times["dns"] == times["ssl"] == -1

@@ -74,7 +74,9 @@ function inForce(answer, status) {
     ["Has", status && `${plural(status.configuration.hosts, "host entry", "host entries")}, ${plural(status.configuration.pinsets, "pinset")}`],
     ["Fingerprint", h("code", {title: answer.fingerprint}, plain(answer.fingerprint.slice(0, 16)))],
     ["Program", status && `${plain(status.version)}, ${plain(status.revision)}, process ${status.pid}`],
-  ]), h("ul", {class: "commands"}, h("li", command(`pinfold explain${option(file)} https://example.com/`)))];
+  ]), answer.needRestart?.length ? h("p", mark("warn", "needs a restart"), " In force only after a restart: ",
+    answer.needRestart.map((one, index) => [index ? ", " : "", h("b", plain(one))]), ".") : [],
+  h("ul", {class: "commands"}, h("li", command(`pinfold explain${option(file)} https://example.com/`)))];
 }
 
 /** The text, which stays as it is while one reads it. */

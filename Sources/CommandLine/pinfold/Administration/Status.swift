@@ -88,6 +88,7 @@ enum StatusText {
         ]
         lines += value.texts("warnings").map { row("warning", $0) }
         lines += value.words("unusableFiles").map { row("unusable file", $0) }
+        lines += value.words("needRestart").map { row("needs restart", $0) }
         return lines
     }
 

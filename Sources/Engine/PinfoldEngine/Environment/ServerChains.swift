@@ -129,11 +129,11 @@ package final class ServerChains: Sendable {
         let key = Key(
             server: "\(HostText.bracketed(server.host)):\(server.port)", endpoint: server.endpoint)
         let known = chains.withLock { $0.use(key) }
-        if let known, known.certificates.first == leaf, isResumed || known.basis == basis {
-            return
-        }
+        let isKnown = known?.certificates.first == leaf
+        if isKnown, known?.basis == basis { return }
+        let certificates = isResumed && isKnown ? known?.certificates : nil
         let chain = ServerChain(
-            server, sent(), basis,
+            server, certificates ?? sent(), basis,
             at: ServerChain.Times(wall: times.wall, monotonic: times.monotonic))
         chains.withLock { $0.set(chain, for: key, of: client) }
     }
@@ -178,10 +178,19 @@ extension Environment {
 }
 
 extension Exchange {
+    /// Whether the certificates of its server were judged for it, or for the connection that it got.
+    private var hasVerdict: Bool {
+        if report.serverTLS != nil || tunnel?.inspection != nil { return true }
+        switch remarks.fault?.reason {
+        case .trust, .profile, .revocation: return true
+        default: return false
+        }
+    }
+
     /// What its server presented when the connection was made; `nil` if it spoke no TLS with one,
     /// and if that is not known any more.
     package var serverChain: ServerChain? {
-        guard let chains = environment.shared.serverChains, let serverText,
+        guard hasVerdict, let chains = environment.shared.serverChains, let serverText,
             let chain = chains.latest(of: serverText, at: lastServer)
         else { return nil }
         // The server has presented something else on another connection since.

@@ -106,7 +106,8 @@ struct HostReport: Sendable {
         guard haveAllFailed || isMuch else { return nil }
         // More than twice as many as usual.
         let usual = before.map { $0.failures * 1000 / max(1, $0.exchanges) }
-        guard usual.map({ failed * 1000 / max(1, recent) > 2 * $0 }) ?? true else { return nil }
+        let isUnusual = usual.map { failed * 1000 / max(1, recent) > 2 * $0 } ?? true
+        guard haveAllFailed || isUnusual else { return nil }
         let causes = causes.prefix(Self.named).map { "\($0.token) \($0.count)" }
         let why = causes.isEmpty ? "" : ": \(causes.joined(separator: ", "))"
         return Trouble(word: "failures", text: "\(failed) of \(recent) exchanges failed\(why)")

@@ -22,7 +22,7 @@ extension GatewayProcess {
             let needRestart = sectionsThatNeedRestart(loaded.snapshot)
             let (generation, perWorker) = try adopt(loaded.snapshot) {
                 log(loaded.warnings)
-                reloadEnded(errors: [], warnings: findings)
+                reloadEnded(errors: [], warnings: findings, needRestart: needRestart)
             }
             watch(loaded.snapshot)
             watch(inputs, isInForce: true)
@@ -51,16 +51,20 @@ extension GatewayProcess {
         }
     }
 
-    /// - Parameter warnings: those about the configuration that is in force now; `nil` if it is the
-    ///   same as before.
+    /// - Parameters:
+    ///   - warnings: those about the configuration that is in force now; `nil` if it is the same as
+    ///     before.
+    ///   - needRestart: its sections that are not in force before a restart, likewise.
     private func reloadEnded(
-        errors: [ConfigurationFinding], warnings: [ConfigurationFinding]?
+        errors: [ConfigurationFinding], warnings: [ConfigurationFinding]?,
+        needRestart: [String]? = nil
     ) {
         let ended = StatusReport.Reload(time: Clock.wallMilliseconds(), errors: errors)
         published.reload.withLock { reload in
             reload.last = ended
             if !errors.isEmpty { reload.lastRefused = ended }
             if let warnings { reload.warnings = warnings }
+            if let needRestart { reload.needRestart = needRestart }
         }
     }
 }

@@ -21,9 +21,9 @@ extension GatewayProcess {
     func sectionsThatNeedRestart(_ next: ConfigurationSnapshot) -> [String] {
         var keys: [String] = []
         if next.workers.count != workerCount { keys.append("workers") }
-        if !next.cache.hasSameStore(as: configuration.cache) { keys.append("cache") }
-        if next.resolver != configuration.resolver { keys.append("resolver") }
-        if next.activity != configuration.activity { keys.append("activity") }
+        if !next.cache.hasSameStore(as: begunWith.cache) { keys.append("cache") }
+        if next.resolver != begunWith.resolver { keys.append("resolver") }
+        if next.activity != begunWith.activity { keys.append("activity") }
         if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }
         return keys
     }

@@ -68,6 +68,9 @@ package final class GatewayProcess {
     /// The listeners that have been logged and still exist.
     var announced: Set<String> = []
     let workerCount: Int
+    /// What is read when the process starts, and not again.
+    let begunWith:
+        (cache: CacheConfiguration, resolver: ResolverConfiguration, activity: ActivityConfiguration)
     let running = RunningWorkers()
     var runningWorkers: Int { running.count }
     var service: ServiceReport
@@ -118,6 +121,7 @@ package final class GatewayProcess {
         published = PublishedState(
             version: version, revision: revision, file: path, log: operationalLog)
         workerCount = configuration.workers.count
+        begunWith = (configuration.cache, configuration.resolver, configuration.activity)
         contents = ContentServices(workers: workerCount, logger: logger)
         passwords = PasswordChecker(cores: MachineShare.ofProcess().cores)
         sockets = ListenerSockets(

@@ -26,7 +26,8 @@ extension PublishedState {
                 hosts: reload.entries, pinsets: reload.pinsets.count,
                 unusableFiles: reload.files.compactMap {
                     if case .unusable = $0.outcome { $0.path } else { nil }
-                }),
+                },
+                needRestart: reload.needRestart),
             lastReload: reload.last,
             listeners: reload.listeners.map { listener in
                 let open = accepting[listener.key] ?? 0

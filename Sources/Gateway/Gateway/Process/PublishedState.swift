@@ -24,6 +24,8 @@ final class PublishedState: Sendable {
         var lastSucceeded: Bool { last?.errors.isEmpty ?? true }
         /// About the configuration in force.
         var warnings: [ConfigurationFinding] = []
+        /// Its sections that are not in force before a restart.
+        var needRestart: [String] = []
         var listeners: [PublishedListener] = []
         /// The number of host entries.
         var entries = 0

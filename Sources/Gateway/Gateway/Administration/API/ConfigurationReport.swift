@@ -74,6 +74,24 @@ struct ConfigurationReport: Sendable {
 }
 
 extension ConfigurationReport {
+    /// The same for somebody who may not see the text: what errors and warnings quote of it is `***`.
+    func withoutQuotes() -> ConfigurationReport {
+        var masked = self
+        masked.status.configuration.warnings.hideQuoted()
+        masked.status.lastReload?.errors.hideQuoted()
+        masked.lastRefused?.errors.hideQuoted()
+        switch masked.files?.result {
+        case .changed(let sections, var warnings):
+            warnings.hideQuoted()
+            masked.files?.result = .changed(sections: sections, warnings: warnings)
+        case .refused(var errors):
+            errors.hideQuoted()
+            masked.files?.result = .refused(errors)
+        case .unchanged, .unreadable, nil: break
+        }
+        return masked
+    }
+
     private static let files = ObjectShape<Files>(
         "What the configuration's files say by now; absent for the built-in defaults.",
         [
@@ -131,10 +149,42 @@ extension ConfigurationReport {
             .list("warnings", ConfigurationFinding.shape, "The warnings about it.") {
                 $0.status.configuration.warnings
             },
+            .texts("needRestart", "Sections of it that are not in force before a restart.") {
+                $0.status.configuration.needRestart
+            },
             .optionalObject("files", files) { $0.files },
             .optionalObject("lastReload", StatusReport.reload) { $0.status.lastReload },
             .optionalObject("lastRefused", refusal) { $0.lastRefused },
         ])
+}
+
+extension [ConfigurationFinding] {
+    /// Puts `***` in place of values that are quoted: they may be secrets.
+    fileprivate mutating func hideQuoted() {
+        for index in indices {
+            self[index].problem = Self.hidingQuoted(self[index].problem)
+            self[index].text = Self.hidingQuoted(self[index].text)
+        }
+    }
+
+    /// Quotes within quoted values are written as `\"`.
+    private static func hidingQuoted(_ text: String) -> String {
+        var shown = ""
+        var (isQuoted, isEscaped) = (false, false)
+        for character in text {
+            if isQuoted, isEscaped {
+                isEscaped = false
+            } else if character == "\"" {
+                shown += isQuoted ? "***\"" : "\""
+                isQuoted.toggle()
+            } else if !isQuoted {
+                shown.append(character)
+            } else {
+                isEscaped = character == "\\"
+            }
+        }
+        return isQuoted ? shown + "***" : shown
+    }
 }
 
 /// What the resource of the configuration is made of.
@@ -168,7 +218,9 @@ extension AdminResource {
                 if let refusal = refusal(ofQueryOf: request) { return refusal }
                 let isFull = request.access.isProven(request.authorization)
                 return .worked(by: source.work) {
-                    .json(source.report(isFull), as: ConfigurationReport.shape)
+                    let report = source.report(isFull)
+                    return .json(
+                        isFull ? report : report.withoutQuotes(), as: ConfigurationReport.shape)
                 }
             })
     }

@@ -44,6 +44,8 @@ package struct StatusReport: Sendable {
         package var pinsets: Int
         /// The watched files that cannot be used; what was in force before stays.
         package var unusableFiles: [String]
+        /// The sections that are not in force before a restart.
+        package var needRestart: [String] = []
     }
 
     /// The latest reload.
@@ -154,6 +156,9 @@ extension StatusReport {
                 "unusableFiles",
                 "Files that have changed and cannot be used: their old content stays in use."
             ) { $0.unusableFiles },
+            .texts("needRestart", "Sections of it that are not in force before a restart.") {
+                $0.needRestart
+            },
         ])
 
     static let reload = ObjectShape<Reload>(

@@ -17,7 +17,7 @@ struct MaskedYAML: ~Copyable {
 
     /// The steps of rules whose values are written into messages.
     private static let steps: Set<String> = [
-        FieldStep.set.rawValue, FieldStep.add.rawValue, FieldStep.defaults.rawValue,
+        FieldStep.set.rawValue, FieldStep.add.rawValue, FieldStep.defaults.rawValue, "prefixes",
     ]
     /// Keys whose value would be a secret. There are none today.
     private static let secrets: Set<String> = ["password", "passphrase", "secret", "token"]
@@ -87,9 +87,13 @@ struct MaskedYAML: ~Copyable {
         }
     }
 
-    /// A text with `***` in place of the userinfo and the query of its URL, if it is one.
+    /// A text with `***` in place of the userinfo and the query of its URL, if it is one, or in
+    /// place of the query of a path.
     static func withoutSecrets(url text: String) -> String {
-        guard let slashes = text.firstRange(of: "://") else { return text }
+        guard let slashes = text.firstRange(of: "://") else {
+            guard text.hasPrefix("/"), let query = text.firstIndex(of: "?") else { return text }
+            return text[...query] + mask
+        }
         let rest = text[slashes.upperBound...]
         let authority = rest.prefix { !"/?#".contains($0) }
         var shown = String(text[..<slashes.upperBound])

@@ -233,6 +233,7 @@ package final class GatewayProcess {
             metrics: { published.metrics() }, readiness: { published.readiness() },
             status: { published.status() }, reload: { reloads.submit($0) },
             upgrade: { upgrades.submit($0) })
+        source.tryReload = { [load] in Self.tryReload(published, load) }
         source.cache = cache
         source.work = { [scrapes] in scrapes.run($0) }
         let flows = FlowRing()
@@ -328,6 +329,7 @@ package final class GatewayProcess {
         published.reload.withLock { reload in
             reload.generation = policy.generation
             reload.listeners = listeners
+            reload.configuration = configuration
             reload.entries = configuration.hosts.entries.count
             reload.entryPinsets = configuration.pinsetNamesByEntry
             // The store stays what it was until a restart.

@@ -17,6 +17,8 @@ import Trust
 final class PublishedState: Sendable {
     struct Reload {
         var generation: UInt64 = 1
+        /// The configuration in force; `nil` before the start.
+        var configuration: ConfigurationSnapshot?
         /// The latest reload; `nil` if there was none.
         var last: StatusReport.Reload?
         var lastSucceeded: Bool { last?.errors.isEmpty ?? true }

@@ -1,4 +1,7 @@
+import AccessPolicy
+import Authentication
 import PinfoldConfiguration
+import Trust
 
 extension ConfigurationDifference {
     /// What differs in effect between two configurations, in the order of the sections. What is

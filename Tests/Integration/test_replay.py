@@ -122,7 +122,7 @@ def config(workspace, pki, traffic) -> dict:
             {"match": ["*.example.test"], "name": "examples"}]}
 
 
-def replay(running: Gateway, *options: str | Path, code: int = 0, **run: object) -> dict:
+def replay(running: Gateway, *options: str | Path, code: int = 0) -> dict:
     done = run_pinfold(
         "replay", "--log", str(running.access_file), "--format", "json",
         *(str(option) for option in options), cwd=running.folder)

@@ -19,7 +19,10 @@ struct LogLineTests {
         (#"{"time":"t","client":"c","host":"h"}"#, ["time": "t", "client": "c", "host": "h"]),
         (#"{"status":null,"status":200,"duration_us":12}"#, ["status": "200"]),
         (#"{ "method" : "GET" , "reused" : true }"#, ["method": "GET"]),
-        (#"{"target":"/\"\\\/\n\u0041\u00e9\ud83d\ude00"}"#, ["target": "/\"\\/\nA\u{E9}\u{1F600}"]),
+        (
+            #"{"target":"/\"\\\/\n\u0041\u00e9\ud83d\ude00"}"#,
+            ["target": "/\"\\/\nA\u{E9}\u{1F600}"]
+        ),
         (#"{"user":"a\u0062","rule":"b"}"#, ["user": "ab", "rule": "b"]),
         ("{\"upstream_tls\":\"TLSv1.3\",\"user_agent\":\"x\"}\r", ["upstream_tls": "TLSv1.3"]),
         ("{}", [:]),

@@ -121,7 +121,8 @@ struct LineSplitter {
         if isTooLong { return }
         guard rest.count + part.count <= maximum else {
             isTooLong = true
-            return rest = []
+            rest = []
+            return
         }
         rest.append(contentsOf: part)
     }

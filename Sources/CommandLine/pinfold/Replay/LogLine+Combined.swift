@@ -42,7 +42,9 @@ extension LogLine {
             separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard parts.count >= 2 else { return }
         set(.method, append(unescaped(parts[0].startIndex..<parts[0].endIndex)))
-        let target = parts[1].startIndex..<(parts.count > 2 ? parts[parts.count - 2] : parts[1])
+        let target =
+            parts[1]
+            .startIndex..<(parts.count > 2 ? parts[parts.count - 2] : parts[1])
             .endIndex
         set(.target, append(unescaped(target)))
     }

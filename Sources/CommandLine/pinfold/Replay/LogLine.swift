@@ -124,8 +124,7 @@ struct LogLine {
         guard at < lineEnd, bytes[at] == UInt8(ascii: "\"") else { return nil }
         let start = at + 1
         var end = start
-        while end < lineEnd, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\")
-        {
+        while end < lineEnd, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\") {
             end += 1
         }
         guard end < lineEnd else { return nil }

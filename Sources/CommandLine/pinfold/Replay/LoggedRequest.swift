@@ -34,13 +34,16 @@ struct LogInterpreter {
     }
 
     private let listeners: [ListenerConfiguration]
+    private let readsOutcomes: Bool
     private var authorities: [ArraySlice<UInt8>: Authority?] = [:]
     private var clock: (text: [UInt8], seconds: Int64) = ([], 0)
     private static let remembered = 65_536
 
     /// - Parameter configurations: those that requests are judged under. Of lines that do not name
     ///   their listener, theirs are the ones that it may be.
-    init(_ configurations: [ConfigurationSnapshot]) {
+    /// - Parameter readsOutcomes: whether it matters what became of the requests.
+    init(_ configurations: [ConfigurationSnapshot], readsOutcomes: Bool = true) {
+        self.readsOutcomes = readsOutcomes
         var names: Set<String> = []
         listeners = configurations.flatMap(\.listeners).filter { names.insert($0.name).inserted }
     }
@@ -79,7 +82,8 @@ struct LogInterpreter {
             address: line.has(.parent) ? nil : Self.address(line.bytes(.upstream)))
         return .request(
             LoggedRequest(
-                request: request, outcome: Standing(logged: line, form.form),
+                request: request,
+                outcome: readsOutcomes ? Standing(logged: line, form.form) : Standing(),
                 time: line.text(.time) ?? "", id: line.text(.id)))
     }
 

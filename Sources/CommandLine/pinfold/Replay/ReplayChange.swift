@@ -34,7 +34,8 @@ struct ReplayChange: Hashable {
         case (nil, .some): return [Self(.refused, before.refusalText, after.refusalText)]
         case (.some, nil): return [Self(.allowed, before.refusalText, after.refusalText)]
         case (.some(let one), .some(let other)):
-            let isSame = one == other && (before.by == nil || after.by == nil || before.by == after.by)
+            let isSame =
+                one == other && (before.by == nil || after.by == nil || before.by == after.by)
             return isSame ? [] : [Self(.reason, before.refusalText, after.refusalText)]
         case (nil, nil): break
         }

@@ -34,7 +34,8 @@ struct ReplayReport {
                 lines += group.examples.map { "       \(Self.text($0))" }
             }
         }
-        lines += table("by host", summary.hosts) + table("by client", summary.clients)
+        lines +=
+            table("by host", summary.hosts) + table("by client", summary.clients)
             + table("by user", summary.users)
         return lines.joined(separator: "\n") + "\n"
     }
@@ -73,7 +74,8 @@ struct ReplayReport {
         let known = "pins: judged for \(Self.count(observedHosts, "host")) by the keys observed"
         return summary.withoutKeys == 0
             ? known
-            : known + ", not for \(Self.count(summary.withoutKeys, "request")) to other pinned hosts"
+            : known
+                + ", not for \(Self.count(summary.withoutKeys, "request")) to other pinned hosts"
     }
 
     private typealias Row = (change: ReplayChange, group: ReplaySummary.Group)

@@ -43,7 +43,8 @@ struct Replayer {
         self.new = try Side(new)
         if let old { self.old = try Side(old) } else { self.old = nil }
         self.observed = observed
-        interpreter = LogInterpreter([new] + (old.map { [$0] } ?? []))
+        interpreter = LogInterpreter(
+            [new] + (old.map { [$0] } ?? []), readsOutcomes: old == nil)
         summary = ReplaySummary(examples: examples)
     }
 
@@ -71,10 +72,6 @@ struct Replayer {
                 before.cache = old.judge.cacheUse(of: request, former)
                 after.cache = new.judge.cacheUse(of: request, verdict)
             }
-        } else if verdict.needsAddress, before.refusal == Self.destinationRefused {
-            // Which address that was is what decides.
-            summary.withoutAddress += 1
-            before.refusal = nil
         }
         try applyPins(&after, verdict, new, request, &isWithoutKeys)
         if before.refusal == ReasonKinds.ofPins, old == nil, isWithoutKeys || observed == nil {
@@ -92,8 +89,6 @@ struct Replayer {
                 method: line.text(.method) ?? "", target: line.text(.target) ?? "", id: logged.id)
         }
     }
-
-    private static let destinationRefused = Reason.access(.destinationRefused).token
 
     // MARK: Pins
 

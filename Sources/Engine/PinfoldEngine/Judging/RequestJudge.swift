@@ -27,7 +27,8 @@ package final class RequestJudge {
         self.policy = policy
         own = OwnListeners(of: policy.configuration)
         listeners = Dictionary(
-            policy.configuration.listeners.map { ($0.name, $0) }, uniquingKeysWith: { one, _ in one })
+            policy.configuration.listeners.map { ($0.name, $0) },
+            uniquingKeysWith: { one, _ in one })
     }
 
     /// Judges a request as of the time at which it was made.

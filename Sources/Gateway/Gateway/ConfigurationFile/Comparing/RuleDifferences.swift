@@ -44,7 +44,9 @@ struct RuleDifferences {
         let kept = new.compactMap { rule in positions[rule.name].map { (rule: rule, was: $0) } }
         var found: [ConfigurationDifference] = []
         for (index, later) in kept.enumerated() {
-            let passed = kept[..<index].filter { $0.was > later.was && !$0.rule.excludes(later.rule) }
+            let passed = kept[..<index].filter {
+                $0.was > later.was && !$0.rule.excludes(later.rule)
+            }
             guard !passed.isEmpty else { continue }
             let names = ConfigurationDifference.Detail.listed(passed.map(\.rule.name))
             found.append(

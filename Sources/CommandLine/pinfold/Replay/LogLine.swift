@@ -1,5 +1,3 @@
-import CLinux
-
 /// The fields of a line of an access log that decide what became of a request, or tell who made it.
 enum LogField: Int, CaseIterable {
     case time, id, client, listener, host, method, target, status, reason, rule, reported, user

@@ -255,6 +255,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "CommandLine/TrustCheckTests": ["HTTPCore", "pinfold"],
     "CommandLine/AdministrationTests": ["TestSupport", "Documents", "pinfold"],
+    "CommandLine/ReplayTests": [
+        "HTTPCore", "PinfoldConfiguration", "PinfoldEngine", "pinfold",
+    ],
 ]
 
 /// Of the imports, what other packages provide.

@@ -17,20 +17,30 @@ struct Check: ParsableCommand {
             exits with 0. In place of the value of an environment variable it prints `${NAME}`. \
             Settings that are valid but probably not intended cause warnings on standard error. \
             If the configuration is invalid, prints one line for each error to standard error and \
-            exits with 1.
+            exits with 1; with --strict, warnings are errors.
             """)
+
+    @Flag(help: "Exit with 1 if there is a warning, too.")
+    var strict = false
+
+    @Flag(help: "Print nothing but warnings and errors.")
+    var quiet = false
 
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
         let loaded = try options.loadOrExit()
-        for warning in loaded.warnings { writeWarning("\(warning)") }
+        var warnings = loaded.warnings.map { "\($0)" }
         let variables = loaded.snapshot.variables
-        for line in Self.idlePins(of: loaded.snapshot, now: Clock.wallSeconds()) {
-            writeWarning(variables.concealed(in: line))
-        }
+        warnings += Self.idlePins(of: loaded.snapshot, now: Clock.wallSeconds())
+            .map { variables.concealed(in: $0) }
         let summary = AccessSummary(of: loaded.snapshot)
-        if let warning = summary.warning { writeWarning(warning) }
+        if let warning = summary.warning { warnings.append(warning) }
+        for warning in warnings {
+            if strict { writeError(warning) } else { writeWarning(warning) }
+        }
+        if strict, !warnings.isEmpty { throw ExitCode(1) }
+        if quiet { return }
         var comments = summary.lines
         if loaded.hasIncludes {
             comments.append("Read, in this order: \(loaded.inputs.files.joined(separator: ", "))")

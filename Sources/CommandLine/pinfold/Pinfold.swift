@@ -14,7 +14,7 @@ struct Pinfold: ParsableCommand {
             Run.self, Status.self, Reload.self, Upgrade.self, Record.self, CacheCommand.self,
             Check.self,
             Trust.self, Reasons.self,
-            Explain.self,
+            Explain.self, Diff.self, Replay.self,
             Transform.self,
             Pins.self, AuthorityCommand.self, UserCommand.self, Get.self, Head.self, Post.self,
             Put.self, Patch.self,

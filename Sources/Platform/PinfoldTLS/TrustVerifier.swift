@@ -69,7 +69,9 @@ package final class TrustVerifier: Sendable {
     /// Sets the level of the context of the connections whose servers are verified, once it exists.
     func take(securityLevel: Int32) { level.store(securityLevel, ordering: .relaxed) }
 
-    static func resolve(
+    /// The policy with the digests of its pins.
+    /// - Throws: for a pin that is not a certificate or key.
+    package static func resolve(
         _ policy: PinningPolicy
     ) throws(TLSContextError) -> ResolvedPinningPolicy {
         try ResolvedPinningPolicy(policy) { (pin, index) throws(TLSContextError) in

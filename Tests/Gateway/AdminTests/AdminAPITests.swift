@@ -228,7 +228,7 @@ struct AdminAPITests {
         if let expected { #expect(try kind(response) == expected) }
         let value = try value(response)
         switch outcome {
-        case .applied:
+        case .applied, .tried:
             #expect(value["generation"] == .number(2))
             #expect(value["removed"] == .array([.string("hosts: a.test")]))
             #expect(

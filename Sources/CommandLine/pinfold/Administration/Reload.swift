@@ -7,17 +7,26 @@ struct Reload: ParsableCommand {
         abstract: "Make the running gateway read its configuration again.",
         discussion: """
             Does what SIGHUP does, and waits until every worker uses the new configuration. Prints \
-            what has changed, and warnings on standard error. If the configuration is refused, \
-            prints one line for each error to standard error and exits with 1: the previous one \
-            remains in effect. Exits with 2 if the gateway cannot be asked or does not answer.
+            what has changed, and what differs in effect, and warnings on standard error. If the \
+            configuration is refused, prints one line for each error to standard error and exits \
+            with 1: the previous one remains in effect. Exits with 2 if the gateway cannot be \
+            asked or does not answer. With --dry-run, the gateway reads its configuration and says \
+            what would differ, but goes on with the one in effect.
             """)
+
+    @Flag(help: "Only say what would differ.")
+    var dryRun = false
 
     @OptionGroup var options: AdministrationOptions
 
     func run() throws {
         let answer: RunningGateway.Answer
         do {
-            answer = try options.gateway().ask(.post, "/api/v1/reload")
+            let gateway = try options.gateway()
+            answer =
+                try dryRun
+                ? gateway.ask(.get, "/api/v1/reload/differences")
+                : gateway.ask(.post, "/api/v1/reload")
         } catch {
             writeError("\(error)")
             throw ExitCode(2)
@@ -29,7 +38,7 @@ struct Reload: ParsableCommand {
             for section in value?.words("needRestart") ?? [] {
                 writeWarning("\(section): the change takes effect only after a restart")
             }
-            writeToStandardOutput(Self.summary(of: value))
+            writeToStandardOutput(dryRun ? Self.trial(of: value) : Self.summary(of: value))
         case 422:
             for error in value?.texts("errors") ?? [] { writeError(error) }
             throw ExitCode(1)
@@ -45,7 +54,15 @@ struct Reload: ParsableCommand {
         text += changed.isEmpty ? "nothing has changed" : changed.joined(separator: ", ")
         text += "\n"
         for name in value?.words("removed") ?? [] { text += "removed from \(name)\n" }
+        for difference in value?.words("differences") ?? [] { text += difference + "\n" }
         return text
+    }
+
+    private static func trial(of value: DocumentValue?) -> String {
+        let differences = value?.words("differences") ?? []
+        return differences.isEmpty
+            ? "nothing would differ in effect\n"
+            : "a reload would change:\n" + differences.map { $0 + "\n" }.joined()
     }
 }
 

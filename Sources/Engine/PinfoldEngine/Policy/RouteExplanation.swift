@@ -280,7 +280,7 @@ package struct RouteExplanation: Sendable {
     }
 
     /// The error if one of the pinsets refuses every server.
-    private static func expiry(of pinsets: [Pinset], at now: Int64) -> ExchangeError? {
+    static func expiry(of pinsets: [Pinset], at now: Int64) -> ExchangeError? {
         for (index, pinset) in pinsets.enumerated() {
             guard let reason = pinset.refusal(at: now) else { continue }
             return .tlsFailed(
@@ -289,7 +289,7 @@ package struct RouteExplanation: Sendable {
         return nil
     }
 
-    private static func connect(
+    static func connect(
         _ policy: PolicySnapshot, _ host: String, _ port: UInt16, _ rule: TunnelSettings
     ) -> Handling {
         let authority = BoundAuthority(host: host, port: port)
@@ -307,7 +307,7 @@ package struct RouteExplanation: Sendable {
         }
     }
 
-    private static func absolute(_ target: PolicySnapshot.Target, _ isSecure: Bool) -> Handling {
+    static func absolute(_ target: PolicySnapshot.Target, _ isSecure: Bool) -> Handling {
         if let refusal = target.refusal { return .refused(refusal) }
         if isSecure { return .verified }
         return target.isSecure ? .upgrade(port: target.port) : .clearText
@@ -388,7 +388,7 @@ extension RouteExplanation.Handling {
     package var isRefused: Bool { if case .refused = self { true } else { false } }
 
     /// Whether stored responses are looked up for the requests, if the cache is enabled.
-    fileprivate var looksUpResponses: Bool {
+    var looksUpResponses: Bool {
         switch self {
         case .intercept, .interceptOrPass, .interceptOrInspect, .upgrade, .verified, .clearText:
             true
@@ -397,7 +397,7 @@ extension RouteExplanation.Handling {
     }
 
     /// Whether nothing is forwarded before the server has been verified.
-    private var verifiesServer: Bool {
+    var verifiesServer: Bool {
         switch self {
         case .inspect, .intercept, .interceptOrInspect, .upgrade, .verified: true
         case .refused, .tunnel, .interceptOrPass, .clearText: false

@@ -14,6 +14,8 @@ package struct AdminSource: Sendable {
     package var status: @Sendable () -> StatusReport
     /// Begins to read the configuration again.
     package var reload: @Sendable (@escaping @Sendable (ReloadOutcome) -> Void) -> Void
+    /// Reads the configuration, and says what a reload would change; takes as long as that.
+    package var tryReload: @Sendable () -> ReloadOutcome = { .draining }
     /// Begins to start a successor.
     package var upgrade: @Sendable (@escaping @Sendable (UpgradeOutcome) -> Void) -> Void
     /// Has something done on another thread; returns `false`, and does nothing, if too much is

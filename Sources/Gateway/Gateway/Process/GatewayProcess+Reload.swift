@@ -37,7 +37,11 @@ extension GatewayProcess {
                     changed: former.sectionsThatDiffer(from: loaded.snapshot),
                     removed: ConfigurationRemoval.all(from: former, to: loaded.snapshot)
                         .flatMap { removal in removal.names.map { "\(removal.section): \($0)" } },
-                    needRestart: needRestart, warnings: findings))
+                    needRestart: needRestart, warnings: findings,
+                    differences: waiting.isEmpty
+                        ? []
+                        : ConfigurationDifference.all(from: former, to: loaded.snapshot)
+                            .map(\.text)))
             shared?.whenInForce(generation) { for reply in waiting { reply(outcome) } }
         } catch {
             let errors = ConfigurationFinding.all(of: error)
@@ -49,6 +53,31 @@ extension GatewayProcess {
                 metadata: ["error": "\(error)"])
             for reply in waiting { reply(.refused(errors)) }
         }
+    }
+
+    /// Reads the configuration, and says what would change if it were put in force. On any thread.
+    static func tryReload(_ published: PublishedState, _ load: Load) -> ReloadOutcome {
+        let (current, begunWith, generation) = published.reload.withLock {
+            ($0.configuration, $0.begunWith, $0.generation)
+        }
+        guard let current else { return .draining }
+        let loaded: LoadedConfiguration
+        do throws(ConfigurationErrors) {
+            loaded = try load(current.access.lists)
+        } catch {
+            return .refused(ConfigurationFinding.all(of: error))
+        }
+        let next = loaded.snapshot
+        return .tried(
+            ReloadOutcome.Applied(
+                generation: Int(generation), changed: current.sectionsThatDiffer(from: next),
+                removed: ConfigurationRemoval.all(from: current, to: next)
+                    .flatMap { removal in removal.names.map { "\(removal.section): \($0)" } },
+                needRestart: next.keysThatNeedRestart(
+                    after: begunWith, workers: published.running.workers.count,
+                    hasAccessLog: published.running.shared?.accessLog != nil),
+                warnings: loaded.warnings.map { ConfigurationFinding($0) },
+                differences: ConfigurationDifference.all(from: current, to: next).map(\.text)))
     }
 
     /// - Parameters:

@@ -19,13 +19,8 @@ extension GatewayProcess {
 
     /// The keys whose changes take effect only after a restart.
     func sectionsThatNeedRestart(_ next: ConfigurationSnapshot) -> [String] {
-        var keys: [String] = []
-        if next.workers.count != workerCount { keys.append("workers") }
-        if !next.cache.hasSameStore(as: begunWith.cache) { keys.append("cache") }
-        if next.resolver != begunWith.resolver { keys.append("resolver") }
-        if next.activity != begunWith.activity { keys.append("activity") }
-        if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }
-        return keys
+        next.keysThatNeedRestart(
+            after: begunWith, workers: workerCount, hasAccessLog: shared?.accessLog != nil)
     }
 
     func warnOfWhatNeedsRestart(_ next: ConfigurationSnapshot) {

@@ -68,9 +68,8 @@ package final class GatewayProcess {
     /// The listeners that have been logged and still exist.
     var announced: Set<String> = []
     let workerCount: Int
-    /// What is read when the process starts, and not again.
-    let begunWith:
-        (cache: CacheConfiguration, resolver: ResolverConfiguration, activity: ActivityConfiguration)
+    /// What is read when the process starts, and not again; its defaults in place of the rest.
+    let begunWith: ConfigurationSnapshot
     let running = RunningWorkers()
     var runningWorkers: Int { running.count }
     var service: ServiceReport
@@ -121,7 +120,12 @@ package final class GatewayProcess {
         published = PublishedState(
             version: version, revision: revision, file: path, log: operationalLog)
         workerCount = configuration.workers.count
-        begunWith = (configuration.cache, configuration.resolver, configuration.activity)
+        var begunWith = ConfigurationSnapshot()
+        begunWith.cache = configuration.cache
+        begunWith.resolver = configuration.resolver
+        begunWith.activity = configuration.activity
+        self.begunWith = begunWith
+        published.reload.withLock { $0.begunWith = begunWith }
         contents = ContentServices(workers: workerCount, logger: logger)
         passwords = PasswordChecker(cores: MachineShare.ofProcess().cores)
         sockets = ListenerSockets(
@@ -241,6 +245,7 @@ package final class GatewayProcess {
             metrics: { published.metrics() }, readiness: { published.readiness() },
             status: { published.status() }, reload: { reloads.submit($0) },
             upgrade: { upgrades.submit($0) })
+        source.tryReload = { [load] in Self.tryReload(published, load) }
         source.cache = cache
         source.work = { [scrapes] in scrapes.run($0) }
         let flows = FlowRing()
@@ -336,6 +341,7 @@ package final class GatewayProcess {
         published.reload.withLock { reload in
             reload.generation = policy.generation
             reload.listeners = listeners
+            reload.configuration = configuration
             reload.entries = configuration.hosts.entries.count
             reload.entryPinsets = configuration.pinsetNamesByEntry
             // The store stays what it was until a restart.

@@ -17,6 +17,8 @@ import Trust
 final class PublishedState: Sendable {
     struct Reload {
         var generation: UInt64 = 1
+        /// The configuration in force; `nil` before the start.
+        var configuration: ConfigurationSnapshot?
         /// The latest reload; `nil` if there was none.
         var last: StatusReport.Reload?
         /// The latest one that was refused; `nil` if none was.
@@ -24,6 +26,8 @@ final class PublishedState: Sendable {
         var lastSucceeded: Bool { last?.errors.isEmpty ?? true }
         /// About the configuration in force.
         var warnings: [ConfigurationFinding] = []
+        /// What was read when the process started, and not again; its defaults in place of the rest.
+        var begunWith = ConfigurationSnapshot()
         /// Its sections that are not in force before a restart.
         var needRestart: [String] = []
         var listeners: [PublishedListener] = []

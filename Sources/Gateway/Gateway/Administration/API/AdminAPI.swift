@@ -19,6 +19,7 @@ package struct AdminAPI: Sendable {
             [
                 AdminResource.status(source.status),
                 AdminResource.reload(source.reload),
+                AdminResource.reloadDifferences(source.tryReload, work: source.reports),
                 AdminResource.upgrade(source.upgrade),
                 AdminResource.configuration(source.configuration),
             ] + AdminResource.ofCache(source.cache)

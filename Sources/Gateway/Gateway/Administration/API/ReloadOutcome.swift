@@ -14,10 +14,14 @@ package enum ReloadOutcome: Sendable {
         package var needRestart: [String]
         /// The warnings about it.
         package var warnings: [ConfigurationFinding]
+        /// What differs in effect, in words: a line, and one more for each detail.
+        package var differences: [String] = []
     }
 
     /// All workers use what was read.
     case applied(Applied)
+    /// What was read could be used, and is not; the number is that of the one in force.
+    case tried(Applied)
     /// What was in force stays, for these reasons.
     case refused([ConfigurationFinding])
     /// It was not read: the gateway is shutting down.
@@ -42,12 +46,32 @@ extension ReloadOutcome {
             .list("warnings", ConfigurationFinding.shape, "The warnings about it.") {
                 $0.warnings
             },
+            .texts("differences", "What differs in effect, in words.") { $0.differences },
+        ])
+
+    /// The shape of what a reload would do.
+    static let trialShape = ObjectShape<Applied>(
+        "What a reload would change.",
+        [
+            .number("generation", "The number of the configuration in force.") { $0.generation },
+            .texts("changed", "The sections that would change.") { $0.changed },
+            .texts("removed", "What would no longer be there: a section, and the name in it.") {
+                $0.removed
+            },
+            .texts("needRestart", "The sections whose changes would wait for a restart.") {
+                $0.needRestart
+            },
+            .list("warnings", ConfigurationFinding.shape, "The warnings about what was read.") {
+                $0.warnings
+            },
+            .texts("differences", "What would differ in effect, in words.") { $0.differences },
         ])
 
     /// The response that says so.
     var response: AdminResponse {
         switch self {
         case .applied(let applied): .json(applied, as: Self.shape)
+        case .tried(let tried): .json(tried, as: Self.trialShape)
         case .refused(let errors):
             AdminError(
                 422, "configuration-refused", "Configuration refused",
@@ -89,6 +113,34 @@ extension AdminResource {
             ],
             answer: { _ in
                 .later { reply in reload { reply($0.response) } }
+            })
+    }
+
+    /// `GET /api/v1/reload/differences`
+    static func reloadDifferences(
+        _ tryReload: @escaping @Sendable () -> ReloadOutcome,
+        work: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool
+    ) -> AdminResource {
+        AdminResource(
+            method: .get, path: "/api/v1/reload/differences", caller: .operator,
+            name: "reloadDifferences",
+            summary: "reads the configuration, and says what a reload would change",
+            responses: [
+                Response(
+                    status: 200, description: "What was read can be used.",
+                    schema: ReloadOutcome.trialShape.schema),
+                Response(
+                    status: 422, description: "What was read would be refused.",
+                    schema: AdminError.shape.schema),
+                Response(
+                    status: 503, description: "Nothing was read.",
+                    schema: AdminError.shape.schema),
+            ],
+            answer: { _ in
+                .later { reply in
+                    let isTaken = work { reply(tryReload().response) }
+                    if !isTaken { reply(ReloadOutcome.busy.response) }
+                }
             })
     }
 }

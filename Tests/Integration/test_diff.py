@@ -1,0 +1,93 @@
+"""`pinfold diff`, and what `pinfold reload` says of differences."""
+
+from __future__ import annotations
+
+import json
+
+from support.gateway import run_pinfold
+
+OLD = """
+access: { connectPorts: [443, 8443], clients: [127.0.0.0/8] }
+pinsets:
+  api: { mode: publicKey, enforce: false, pins: [sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=] }
+hosts:
+  - { match: [api.example.com], pinsets: [api], upgrade: https }
+  - { match: [old.example.com], cache: { store: false } }
+"""
+NEW = """
+access:
+  clients: [127.0.0.0/8]
+  connectPorts: [8443, 443]
+  rules: [{ name: no-ads, hosts: ["**.ads.example"], action: deny }]
+pinsets:
+  api: { mode: publicKey, pins: [sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=] }
+hosts:
+  - { match: [api.example.com], pinsets: [api], upgrade: https, tunnel: auto }
+timeouts: { idle: 2m }
+"""
+
+
+def diff(workspace, old: str, new: str, *options: str):
+    (workspace / "old.yaml").write_text(old)
+    (workspace / "new.yaml").write_text(new)
+    return run_pinfold("diff", "old.yaml", "new.yaml", *options, cwd=workspace)
+
+
+def test_what_differs_is_said_and_nothing_else(workspace):
+    done = diff(workspace, OLD, NEW)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == """\
+access.rules: no-ads: added; it is the rule 1 of 1: hosts [**.ads.example], action deny
+hosts: old.example.com: removed; no entry applies now:
+  cache.store was false, is true
+  name was old.example.com, is default (in metrics and logs)
+pinsets: api: used by api.example.com:
+  enforce was false, is true (a server without a pinned key is refused)
+timeouts: idle was 1m, is 2m
+"""
+    found = json.loads(diff(workspace, OLD, NEW, "--format", "json").stdout)
+    assert [one["section"] for one in found["differences"]] == [
+        "access.rules", "hosts", "pinsets", "timeouts"]
+    assert found["differences"][3]["details"] == [{
+        "key": "idle", "before": "1m", "after": "2m", "added": [], "removed": [],
+        "meaning": None}]
+
+
+def test_the_exit_code_says_whether_something_differs(workspace):
+    same = diff(workspace, OLD, OLD + "\nworkers: auto\nlog: { level: info }\n")
+    assert (same.returncode, same.stdout) == (0, "nothing differs in effect\n"), same.stderr
+    refused = diff(workspace, OLD, "hots: []\n")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "hots" in refused.stderr
+
+
+def test_a_reload_is_tried_out_and_then_says_what_differs(gateway):
+    running = gateway({"hosts": [{"match": ["a.test"]}]})
+    at = ["--config", str(running.config_file), "--admin",
+          f"{running.admin[0]}:{running.admin[1]}"]
+    done = run_pinfold("reload", "--dry-run", *at)
+    assert (done.returncode, done.stdout) == (0, "nothing would differ in effect\n"), done.stderr
+    running.config["hosts"] = [{"match": ["a.test"], "upgrade": "https"}]
+    running.write_config(running.config)
+    difference = ("hosts: a.test: upgrade was none, is https (requests in clear text are sent as "
+                  "verified TLS)\n")
+    done = run_pinfold("reload", "--dry-run", *at)
+    assert (done.returncode, done.stdout) == (0, "a reload would change:\n" + difference)
+    assert running.metric("pinfold_config_generation") == 1
+    done = run_pinfold("reload", *at)
+    assert (done.returncode, done.stdout) == (
+        0, "configuration reloaded: hosts\n" + difference), done.stderr
+    running.write_config({**running.config, "hots": []})
+    done = run_pinfold("reload", "--dry-run", *at)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "hots" in done.stderr
+
+
+def test_warnings_are_errors_with_strict(workspace):
+    (workspace / "new.yaml").write_text("pinsets: { a: { mode: none } }\n")
+    done = run_pinfold("check", "--config", "new.yaml", "--quiet", cwd=workspace)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Warning: " in done.stderr
+    done = run_pinfold("check", "--config", "new.yaml", "--strict", cwd=workspace)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Error: " in done.stderr and "Warning: " not in done.stderr

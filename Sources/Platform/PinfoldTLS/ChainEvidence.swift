@@ -28,6 +28,35 @@ extension TLSClientContext {
         }
         return certificates
     }
+
+    /// The valid paths from a leaf to trust anchors, to the policy's own and to those of its
+    /// pinsets, regardless of its name and pins. There are several where authorities have certified
+    /// each other's keys.
+    ///
+    /// - Parameters:
+    ///   - chain: the DER of what a server presents, the leaf first.
+    ///   - most: how many to return at most.
+    /// - Returns: for each path, its certificates from the leaf to the anchor, the path first that
+    ///   verification finds first; empty if there is none.
+    package func validPaths(of chain: [[UInt8]], most: Int) -> [[CertificateInspection]] {
+        guard let presented = try? PresentedChain(der: chain),
+            let leaf = presented.certificates[0],
+            var evidence = PeerEvidence(
+                certificate: leaf, sent: presented.certificates.pointer, verifier: verifier)
+        else { return [] }
+        var paths: [[CertificateInspection]] = []
+        for built in evidence.paths().prefix(most) {
+            var path: [CertificateInspection] = []
+            for index in 0..<built.certificates.count {
+                guard let der = built.certificates[index].flatMap({ X509View($0).der }),
+                    let one = try? CertificateInspection(certificate: der)
+                else { return paths }
+                path.append(one)
+            }
+            paths.append(path)
+        }
+        return paths
+    }
 }
 
 extension TrustVerifier {

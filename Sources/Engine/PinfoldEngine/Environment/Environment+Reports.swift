@@ -57,6 +57,10 @@ extension Environment {
         countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd) {
             ShownChain(of: tls)
         }
+        // A resumed session shows no chain: its handshake was a full one.
+        if server.isObserved, !tls.isResumed, let facts = tls.facts {
+            observe(server, facts) { ShownChain(allOf: tls) }
+        }
         // A connection may be kept for days; what its server presented is no longer needed.
         tls.forgetPresented()
     }

@@ -28,6 +28,8 @@ package final class SharedEnvironment: Sendable {
     let pinReports = PinReports()
     /// Receives failures of pinsets; `nil` if they are not reported.
     let pinFailures: (any PinFailureSink)?
+    /// Remembers the keys of trusted servers; `nil` if they are not remembered.
+    let serverObserver: (any ServerObserving)?
     /// Reviews servers before anything is sent to them; `nil` if the policy alone decides.
     let reviewer: ServerReviewer?
     /// Checks passwords; `nil` if no listener can ask for one.
@@ -72,7 +74,7 @@ package final class SharedEnvironment: Sendable {
         pinFailures: (any PinFailureSink)? = nil, passwords: (any PasswordChecking)? = nil,
         purges: (any CachePurging)? = nil,
         transformationWork: TransformationWork = .none,
-        reviewer: ServerReviewer? = nil
+        reviewer: ServerReviewer? = nil, serverObserver: (any ServerObserving)? = nil
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
@@ -85,5 +87,6 @@ package final class SharedEnvironment: Sendable {
         self.purges = purges
         self.transformationWork = transformationWork
         self.reviewer = reviewer
+        self.serverObserver = serverObserver
     }
 }

@@ -51,7 +51,8 @@ extension InspectedTunnel {
         }
         let entry = standing.entryIndex
         let context = policy.tls(entryIndex: entry)
-        let server = EvaluatedServer(authority, policy, entryIndex: entry, at: endpoint)
+        let server = EvaluatedServer(
+            authority, policy, entryIndex: entry, at: endpoint, for: clientNetwork)
         let shown = ServerTimestamps(handshake: proof.timestamps, status: proof.staple)
         switch context.verify(
             chain: proof.chain, host: authority.host, staple: proof.staple, timestamps: shown)
@@ -70,6 +71,7 @@ extension InspectedTunnel {
             environment.countTrusted(server, facts, certificateEnd: leaf?.notAfter) {
                 ShownChain(proof.chain, context)
             }
+            environment.observe(server, facts) { ShownChain(proof.chain, context) }
             session = SessionNote(
                 ledger: policy.inspections, sessionID: proof.sessionID,
                 end: facts.expires ?? .max)

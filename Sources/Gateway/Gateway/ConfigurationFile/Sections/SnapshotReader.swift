@@ -62,6 +62,7 @@ struct SnapshotReader {
         if let watch = top?[.watch]?.boolean() { snapshot.watch = watch }
         (snapshot.parents, snapshot.ways) = (parents, ways)
         snapshot.tracing = tracing(top?[.tracing])
+        snapshot.pinObservation = pinObservation(top?[.pins])
         checkWays(top, snapshot)
         warnOfBypasses(top?[.hosts], snapshot)
         checkRuleReach(top?[.hosts], snapshot)

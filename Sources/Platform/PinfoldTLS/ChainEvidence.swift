@@ -11,10 +11,10 @@ extension TLSClientContext {
     ///
     /// - Parameters:
     ///   - chain: the DER of what a server presents, the leaf first.
-    ///   - pinset: the pinset's index in the policy.
+    ///   - pinset: the pinset's index in the policy; `nil` for the policy's own anchors.
     /// - Returns: DER from the leaf to the anchor; empty if there is no such chain.
-    package func validatedChain(of chain: [[UInt8]], pinset: Int) -> [[UInt8]] {
-        guard verifier.pinsets.indices.contains(pinset),
+    package func validatedChain(of chain: [[UInt8]], pinset: Int?) -> [[UInt8]] {
+        guard pinset.map(verifier.pinsets.indices.contains) ?? true,
             let presented = try? PresentedChain(der: chain),
             let leaf = presented.certificates[0],
             var evidence = PeerEvidence(

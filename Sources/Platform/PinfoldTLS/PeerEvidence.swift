@@ -90,7 +90,7 @@ struct PeerEvidence: TrustEvidence {
 
     /// The certificates of the chain that is valid under the roots and the pinset's own anchors,
     /// regardless of its name, or `nil` if there is none.
-    mutating func validated(pinset: Int) -> CertificateStack? {
+    mutating func validated(pinset: Int?) -> CertificateStack? {
         try? underRoots(pinset: pinset, host: nil).get().certificates
     }
 

@@ -159,6 +159,7 @@ package final class GatewayProcess {
         control()
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
+        shared.pinObserver?.close(withinMilliseconds: 2000)
         shared.pinReporter?.close(withinMilliseconds: 2000)
         shared.spans?.close(withinMilliseconds: 2000)
         contents.close()
@@ -245,15 +246,16 @@ package final class GatewayProcess {
             use: PinReporter.UseWatch(
                 path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
             onEvent: { [logger] in logger.log($0) })
+        let observer = try makePinObserver(reporter)
         let engine = SharedEnvironment(
             mailboxes: engineMailboxes, resolver: resolver, store: store, logger: logger,
             labels: labels, activity: activity, pinFailures: reporter, passwords: passwords,
             purges: cache?.purges,
-            transformationWork: contents.work)
+            transformationWork: contents.work, serverObserver: observer)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
             accessLog: try makeAccessLog(), flows: flows,
-            spans: try makeSpanExporter(policy, resolver),
+            spans: try makeSpanExporter(policy, resolver), pinObserver: observer,
             notifyActivity: { first.post(.activityChanged) },
             administration: { site.answer(to: $0) })
     }
@@ -403,6 +405,7 @@ package final class GatewayProcess {
         let perWorker: [[ListenerSocket]]
         do {
             try shared?.spans?.prepare(for: policy.spanSettings(accessLogLabels))
+            if next.observesAnyPins { try shared?.pinObserver?.start() }
             perWorker = try sockets.open(next)
         } catch {
             keepReachability(of: configuration)

@@ -4,6 +4,7 @@ import Clocks
 import EventLoop
 import Locking
 import PasswordChecks
+import PinObserving
 import PinReporting
 import PinfoldConfiguration
 import PinfoldEngine
@@ -168,6 +169,7 @@ final class PublishedState: Sendable {
         service.addLogs(shared?.accessLog?.lines ?? AccessLogLines(), log.lines)
         service.addInterception(issuer.withLock { $0 }?.statistics() ?? IssuerStatistics())
         service.addPinReports(shared?.pinReporter?.statistics)
+        service.addPinObservations(shared?.pinObserver?.statistics ?? ObservationStatistics())
         service.addSpans(shared?.spans?.statistics ?? SpanStatistics())
         service.addLimits(
             reload.limits, passwordChecks: PasswordChecker.limit, limitUse(shared))

@@ -34,7 +34,7 @@ struct PinProposalTests {
         let proposal = try host.proposal(options(90))
         #expect(pins(proposal) == [key("kept"), key("intermediate")])
         #expect(proposal.keys.map(\.role) == [.leaf, .issuer])
-        #expect(proposal.keys.allSatisfy(\.isSure))
+        #expect(proposal.keys.allSatisfy { $0.isSure })
         #expect(proposal.covered == 2 && proposal.certificates == 2)
         #expect(proposal.enforceFrom == 104 * day)
     }

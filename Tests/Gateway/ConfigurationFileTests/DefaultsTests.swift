@@ -72,6 +72,8 @@ struct DefaultsTests {
         #expect(timeouts.tunnelGraceMilliseconds == 5_000)
         #expect(snapshot.log.level == .info)
         #expect(snapshot.log.access == nil)
+        #expect(snapshot.pinObservation.scope == .listed && snapshot.pinObservation.reportTo == nil)
+        #expect(!snapshot.observesAnyPins && !snapshot.observesPins(entry: nil))
         #expect(snapshot.tracing.traceparent == .pass && snapshot.tracing.otlp == nil)
         #expect(snapshot.tracing.sampleMillionths == 10_000)
         #expect(snapshot.limits.headLimits.headBytes == 32_768)

@@ -125,7 +125,7 @@ struct KeyErrorTests {
         Wrong(
             "pins: { observe: none }",
             "1: pins.observe: \"none\" is not valid; expected one of listed, all"),
-        (
+        Wrong(
             "tracing: { traceparent: on }",
             "1: tracing.traceparent: \"on\" is not valid; expected one of pass, begin, off"),
         Wrong(

@@ -103,9 +103,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Files", "ImageCodecs",
     ],
     "Gateway/PinReporting": [
-        "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "PinObservation", "Clocks", "Locking",
-        "Threads", "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
-        "PinObserving",
+        "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Clocks", "Locking", "Threads",
+        "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine", "PinObserving",
     ],
     "Gateway/Gateway": [
         "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding",

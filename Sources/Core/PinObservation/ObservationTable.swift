@@ -37,7 +37,9 @@ package struct ObservationTable {
     package var bytes: Int { table.weight }
     /// All of them, by name.
     package var hosts: [ObservedHost] {
-        table.values.map(\.host).sorted { ($0.name.host, $0.name.port) < ($1.name.host, $1.name.port) }
+        table.values.map(\.host).sorted { one, other in
+            (one.name.host, one.name.port) < (other.name.host, other.name.port)
+        }
     }
 
     /// What is remembered of a host.

@@ -148,37 +148,39 @@ extension ObservedHost {
         }
         let roots = Set(history.current.flatMap(\.paths).compactMap(\.issuers.last?.subject))
         if roots.count > 1 {
-            add(true, "its certificates lead to \(roots.count) roots: "
-                + roots.sorted().joined(separator: "; "))
+            let names = roots.sorted().joined(separator: "; ")
+            add(true, "its certificates lead to \(roots.count) roots: \(names)")
         }
         if proposal.keys.allSatisfy({ $0.role != .leaf }) {
             add(
-                false, "an issuer's key lets pass every certificate for the host that the issuer "
-                    + "signs, for whomever")
+                false,
+                "an issuer's key lets pass every certificate for the host that the issuer signs, "
+                    + "for whomever")
         }
         for chain in history.current where chain.addresses.count == 1 && hasSeveralAddresses {
-            add(
-                false, "the certificate of \(PinProposal.day(chain.firstSeen)) was seen at one "
-                    + "address only, \(chain.addresses[0].address)")
+            let since = PinProposal.day(chain.firstSeen)
+            let address = chain.addresses[0].address
+            add(false, "the certificate of \(since) was seen at one address only, \(address)")
         }
         for chain in history.chains where history.isStrange(chain) {
+            let (from, to) = (PinProposal.day(chain.firstSeen), PinProposal.day(chain.lastSeen))
             add(
-                false, "left out: a certificate of \(chain.leaf.issuer), seen from "
-                    + "\(PinProposal.day(chain.firstSeen)) to \(PinProposal.day(chain.lastSeen)) "
-                    + "with no key that was known for long enough")
+                false,
+                "left out: a certificate of \(chain.leaf.issuer), seen from \(from) to \(to) with "
+                    + "no key that was known for long enough")
         }
         let reported = chains.count { !$0.isVerified }
         if reported > 0 {
-            add(
-                false, "left out: \(reported) certificates that only a report-only pinset let "
-                    + "pass")
+            let what = "\(reported) \(reported == 1 ? "certificate" : "certificates")"
+            add(false, "left out: \(what) that only a report-only pinset let pass")
         }
         if forgottenChains > 0 {
             add(false, "\(forgottenChains) older certificates are no longer remembered")
         }
         if let end = history.current.map(\.leaf.notAfter).min(), end < proposal.enforceFrom {
             add(
-                true, "a certificate expires on \(PinProposal.day(end)), before the pins are to be "
+                true,
+                "a certificate expires on \(PinProposal.day(end)), before the pins are to be "
                     + "enforced: the renewal will show whether they hold")
         }
         return remarks

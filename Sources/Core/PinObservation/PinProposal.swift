@@ -133,7 +133,7 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
     static func duration(_ seconds: Int64) -> String {
         seconds >= 2 * 86_400 || seconds % 86_400 == 0 && seconds > 0
             ? "\(seconds / 86_400) \(seconds / 86_400 == 1 ? "day" : "days")"
-            : "\(seconds / 3600) hours"
+            : "\(seconds / 3600) \(seconds / 3600 == 1 ? "hour" : "hours")"
     }
 }
 

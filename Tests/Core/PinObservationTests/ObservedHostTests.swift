@@ -169,7 +169,9 @@ struct SightingCacheTests {
     @Test func `hands over the count of what gives way`() {
         var cache = SightingCache()
         // All in the same set of four.
-        for index in 0..<4 { #expect(cache.note(UInt64(1 + 256 * index), now: Int64(index)).count == 1) }
+        for index in 0..<4 as Range<Int64> {
+            #expect(cache.note(UInt64(1 + 256 * index), now: index).count == 1)
+        }
         _ = cache.note(1, now: 5)
         let answer = cache.note(1 + 256 * 4, now: 6)
         #expect(answer == .init(count: 1, displaced: .init(key: 1, count: 1)))

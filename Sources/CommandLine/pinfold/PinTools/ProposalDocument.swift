@@ -107,9 +107,10 @@ package struct ProposalDocument {
             pinsets += Self.pinset(proposal, pinset)
         }
         let hasEntries = hosts.contains { !$0.hasPrefix("  #") }
-        return (["# Proposed on \(PinProposal.day(now)) from what servers have shown."]
-            + (hosts.isEmpty ? [] : [hasEntries ? "hosts:" : "# hosts:"]) + hosts
-            + (pinsets.isEmpty ? [] : ["pinsets:"]) + pinsets).joined(separator: "\n") + "\n"
+        var lines = ["# Proposed on \(PinProposal.day(now)) from what servers have shown."]
+        if !hosts.isEmpty { lines += [hasEntries ? "hosts:" : "# hosts:"] + hosts }
+        if !pinsets.isEmpty { lines += ["pinsets:"] + pinsets }
+        return lines.joined(separator: "\n") + "\n"
     }
 
     private static func entry(_ match: String, _ pinset: String) -> [String] {

@@ -24,7 +24,8 @@ struct PinObserved: ParsableCommand {
         let hosts = try options.hosts(try options.configuration())
         if json { return writeToStandardOutput(hosts.map { $0.json.text + "\n" }.joined()) }
         guard options.host.isEmpty else {
-            for wanted in options.wanted where !hosts.contains(where: { wanted.includes($0.name) }) {
+            for wanted in options.wanted
+            where !hosts.contains(where: { wanted.includes($0.name) }) {
                 writeWarning("\(wanted.host): \(PinProposalReason.neverSeen)")
             }
             return writeToStandardOutput(hosts.map(\.text).joined(separator: "\n"))

@@ -235,6 +235,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
         "PinfoldClient", "PinfoldImages", "FoundationEssentials", "HTTPTypes",
     ],
+    "Gateway/PinObservingTests": [
+        "CLinux", "CSQLite", "HTTPCore", "TestSupport", "Trust", "PinObservation", "PinObserving",
+    ],
     "Gateway/PinReportingTests": [
         "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust", "PinfoldConfiguration",
         "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",

@@ -21,6 +21,11 @@ package struct ObservationTable {
     package struct Entry: Sendable {
         package var host: ObservedHost
         package var client: IPNetwork?
+
+        package init(host: ObservedHost, client: IPNetwork?) {
+            self.host = host
+            self.client = client
+        }
     }
 
     /// - Parameters:

@@ -55,18 +55,10 @@ package final class ObservationFile {
     package init(reading path: String) throws(ObservationFileError) {
         self.path = path
         guard access(path, F_OK) == 0 else { throw .missing(path: path) }
-        let opened: ObservationDatabase
-        do throws(ObservationFileError) {
-            // A process that was killed may have left a journal, which only who may write can
-            // undo.
-            opened = try ObservationDatabase(path, mode: SQLITE_OPEN_READWRITE)
-            _ = try opened.integer("PRAGMA user_version")
-        } catch {
-            if error.isDamage { throw error }
-            database = try ObservationDatabase(path, mode: SQLITE_OPEN_READONLY)
-            return try check()
-        }
-        database = opened
+        // A process that was killed may have left a journal, which only who may write can undo.
+        let isWritable = access(path, W_OK) == 0 && access(Folder.of(path), W_OK) == 0
+        database = try ObservationDatabase(
+            path, mode: isWritable ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY)
         try check()
     }
 

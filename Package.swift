@@ -111,7 +111,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CachePolicy", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
-        "PinfoldEngine", "PinObservation", "PinObserving", "PinReporting", "Logging",
+        "PinfoldEngine", "PinObserving", "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
         "CAccounts", "CLinux", "CYAML", "HTTPCore", "CachePolicy", "Trust", "AccessPolicy",
@@ -126,8 +126,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
         "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Files", "Supervision",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "CacheStore",
-        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinObserving",
-        "PinReporting", "Logging",
+        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinObservation",
+        "PinObserving", "PinReporting", "Logging",
     ],
     // CommandLine: the program.
     "CommandLine/pinfold": [

@@ -251,8 +251,7 @@ extension ServiceMetrics {
             "Limit on servers whose keys are remembered.", ObservationTable.hostsLimit)
         add(
             .counter, "pinfold_pin_observed_new_keys",
-            "Keys that servers without pins showed for the first time, by whether a key above it "
-                + "was known of the server.",
+            "Keys that servers without pins showed for the first time, by the issuer's key.",
             [
                 Sample(LabelText("issuer=\"known\""), observations.newKeysOfKnownIssuers),
                 Sample(LabelText("issuer=\"new\""), observations.newKeysOfNewIssuers),

@@ -302,7 +302,8 @@ def test_a_proposal_is_a_file_to_include(gateway, origin, pki):
     out = running.folder / "proposed.yaml"
     done = pin(running, "propose", "--out", str(out))
     assert done.returncode == 0, done.stderr
-    assert "leaf, sure: CN=api.observed.test: the server's own key, the same in 2" in out.read_text()
+    text = out.read_text()
+    assert "leaf, sure: CN=api.observed.test: the server's own key, the same in 2" in text
     running.config["include"] = ["proposed.yaml"]
     running.write_config(running.config)
     checked = run_pinfold("check", "--config", str(running.config_file))

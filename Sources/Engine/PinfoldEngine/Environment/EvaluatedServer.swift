@@ -66,7 +66,7 @@ struct EvaluatedServer {
     }
 
     /// Whether the keys that it shows are remembered.
-    var isObserved: Bool { policy.observesPins(entryIndex: entryIndex) }
+    var isObserved: Bool { policy.configuration.observesPins(entry: entryIndex) }
 
     /// Whether its host has pins.
     var isPinned: Bool { policy.configuration.isPinned(entry: entryIndex) }

@@ -47,9 +47,6 @@ package final class PolicySnapshot: Sendable {
     let pinCounts: [[EventCounts<PinEvent>]]
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [EntryReachability]
-    /// Whether the keys of servers are remembered, by host entry, and for those without one.
-    private let entryObservesPins: [Bool]
-    private let othersObservePins: Bool
     /// The transformation by each host entry's rules; `nil` if it has none.
     private let entryTransformations: [RouteTransformation?]
     /// That of the hosts without an entry.
@@ -170,10 +167,6 @@ package final class PolicySnapshot: Sendable {
             states.add(exactly: entry.exactNames)
             return states
         }
-        entryObservesPins = configuration.hosts.entries.indices.map {
-            configuration.observesPins(entry: $0)
-        }
-        othersObservePins = configuration.observesPins(entry: nil)
         names = configuration.names
         entryCacheRules = configuration.hosts.entries.map { CacheRuleSet($0) }
         otherTransformation = RouteTransformation(name: configuration.via)
@@ -317,11 +310,6 @@ package final class PolicySnapshot: Sendable {
         case .refuse: false
         case .auto: !(transformation(entryIndex: entryIndex)?.looksIntoMessages ?? false)
         }
-    }
-
-    /// Whether the keys of servers are remembered.
-    func observesPins(entryIndex: Int?) -> Bool {
-        entryIndex.map { entryObservesPins[$0] } ?? othersObservePins
     }
 
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.

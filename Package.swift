@@ -36,6 +36,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "HTTPCore", "CachePolicy", "Trust", "AccessPolicy", "Authentication",
     ],
     "Core/Documents": ["CExpat", "HTTPCore"],
+    "Core/PinObservation": ["HTTPCore", "Trust", "Documents"],
     "Core/Transformation": [
         "HTTPCore", "ContentCoding", "CachePolicy", "PinfoldConfiguration", "Documents",
     ],
@@ -93,20 +94,24 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "HTTPCore", "Locking", "EventLoop", "ImageCodecs", "PinfoldClient", "HTTPTypes",
     ],
     // Gateway: listeners, the administration, the process.
+    "Gateway/PinObserving": [
+        "CLinux", "CSQLite", "HTTPCore", "Trust", "PinObservation", "Clocks", "Locking", "Threads",
+        "Files", "PinfoldTLS", "PinfoldEngine",
+    ],
     "Gateway/Imaging": [
         "CLinux", "PinfoldConfiguration", "Transformation", "Clocks", "Locking", "Threads",
         "Files", "ImageCodecs",
     ],
     "Gateway/PinReporting": [
         "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Clocks", "Locking", "Threads",
-        "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
+        "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine", "PinObserving",
     ],
     "Gateway/Gateway": [
         "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding",
         "CachePolicy", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
-        "PinfoldEngine", "PinReporting", "Logging",
+        "PinfoldEngine", "PinObserving", "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
         "CAccounts", "CLinux", "CYAML", "HTTPCore", "CachePolicy", "Trust", "AccessPolicy",
@@ -121,7 +126,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
         "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Files", "Supervision",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "CacheStore",
-        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinReporting", "Logging",
+        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinObservation",
+        "PinObserving", "PinReporting", "Logging",
     ],
     // CommandLine: the program.
     "CommandLine/pinfold": [
@@ -129,7 +135,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema", "Clocks", "Locking",
         "Threads", "Files", "Supervision",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "PinfoldMetrics", "PinfoldEngine",
-        "PinfoldClient", "Imaging", "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
+        "PinfoldClient", "Imaging", "PinObservation", "PinObserving", "PinReporting", "Gateway",
+        "ArgumentParser", "HTTPTypes",
     ],
 ]
 
@@ -171,6 +178,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Core/ConfigurationTests": ["HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration"],
     "Core/DocumentsTests": ["TestSupport", "Documents"],
+    "Core/PinObservationTests": ["HTTPCore", "Trust", "PinObservation"],
     "Core/TransformationTests": [
         "HTTPCore", "TestSupport", "ContentCoding", "PinfoldConfiguration", "Documents",
         "Transformation",
@@ -226,6 +234,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "HTTPCore", "TestSupport", "ContentCoding", "Trust", "Documents", "Clocks",
         "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
         "PinfoldClient", "PinfoldImages", "FoundationEssentials", "HTTPTypes",
+    ],
+    "Gateway/PinObservingTests": [
+        "CLinux", "CSQLite", "HTTPCore", "TestSupport", "Trust", "PinObservation", "PinObserving",
     ],
     "Gateway/PinReportingTests": [
         "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust", "PinfoldConfiguration",

@@ -27,6 +27,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var reportFolder: String { inFolder("pin-reports") }
     /// The file that records when which pin matched; in the same directory.
     package var pinUseFile: String { inFolder("pin-use") }
+    /// The database of the servers whose keys are remembered; in the same directory.
+    package var observedPinsFile: String { inFolder("observed-pins.sqlite") }
     /// The file with the key of the cookies that bind clients to servers; in the same directory.
     package var stickyKeyFile: String { inFolder("sticky-key") }
 

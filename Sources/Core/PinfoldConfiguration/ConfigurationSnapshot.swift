@@ -29,6 +29,8 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     package var hosts: HostTable
     /// The named pinsets, in the order written. ``HostEntry/pinsets`` holds indices into it.
     package var pinsets: [PinsetEntry]
+    /// Of which servers the keys are remembered.
+    package var pinObservation = PinObservationConfiguration()
     /// Which tunnels are intercepted, and the authority that issues certificates for them.
     package var interception: InterceptionConfiguration
     /// How upstream servers are verified unless a host entry overrides it.

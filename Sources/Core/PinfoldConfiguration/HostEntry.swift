@@ -25,6 +25,8 @@ package struct HostEntry: Sendable, Equatable {
     package var http2 = ServerHTTP2.auto
     /// Indices into ``ConfigurationSnapshot/pinsets``: all of them must pass.
     package var pinsets: [Int] = []
+    /// Whether the keys of these servers are remembered; `nil` for what is said of all hosts.
+    package var pinObservation: PinObservationMode?
     /// How these servers are verified, with the defaults of `tls` filled in.
     package var tls: UpstreamTLS
     /// Replaces some of `timeouts` for these hosts.

@@ -128,6 +128,11 @@ package final class PinReporter: Sendable {
         core.wakes.post(())
     }
 
+    /// What is reported under a name; `nil` if nothing is.
+    func policy(of name: String) -> ReportPolicy? {
+        core.state.withLock { $0.settings.policies[name] }
+    }
+
     /// Counts a failure, and returns whether to submit a report of it.
     ///
     /// - Parameters:

@@ -64,6 +64,12 @@ package struct PinUseTable: Sendable, Equatable {
         pinsets = next
     }
 
+    /// Whether a server has matched a pinset; `nil` if no server has been judged by it.
+    package func hasMatched(_ pinset: String) -> Bool? {
+        guard let use = pinsets[pinset], use.evaluated != nil else { return nil }
+        return use.pins.values.contains { $0.matched != nil }
+    }
+
     /// Merges another table: for entries in both, the earlier start of watching and the later
     /// events.
     package mutating func add(_ other: PinUseTable) {

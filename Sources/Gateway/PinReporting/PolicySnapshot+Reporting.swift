@@ -11,6 +11,7 @@ extension PolicySnapshot {
         for entry in configuration.pinsets {
             policies[entry.pinset.name] = ReportPolicy(entry)
         }
+        policies[ReportPolicy.observedName] = ReportPolicy(configuration.pinObservation)
         var pins: [String: [String]] = [:]
         for entry in configuration.pinsets where entry.pinset.mode != .none {
             pins[entry.pinset.name] = entry.pinset.distinguishedPins

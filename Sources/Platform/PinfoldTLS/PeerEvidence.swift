@@ -90,8 +90,29 @@ struct PeerEvidence: TrustEvidence {
 
     /// The certificates of the chain that is valid under the roots and the pinset's own anchors,
     /// regardless of its name, or `nil` if there is none.
-    mutating func validated(pinset: Int) -> CertificateStack? {
+    mutating func validated(pinset: Int?) -> CertificateStack? {
         try? underRoots(pinset: pinset, host: nil).get().certificates
+    }
+
+    /// All valid chains under the roots and the pinsets' own anchors, regardless of names, the one
+    /// that is found first at the beginning.
+    mutating func paths() -> [BuiltChain] {
+        var found: [BuiltChain] = []
+        func add(_ chains: [BuiltChain]) {
+            for chain in chains
+            where !found.contains(where: {
+                $0.verified.certificates == chain.verified.certificates
+            }) {
+                found.append(chain)
+            }
+        }
+        let pinsets = verifier.pinsets.indices.filter { verifier.pinsets[$0].anchors != nil }
+        for pinset in [nil] + pinsets.map(Optional.some) {
+            guard case .success(let first) = underRoots(pinset: pinset, host: nil) else { continue }
+            add([first])
+            add(others(than: first, pinset: pinset, host: nil))
+        }
+        return found
     }
 
     /// Verifies a stapled OCSP response, once the policy has been evaluated.

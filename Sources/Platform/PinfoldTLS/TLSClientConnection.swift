@@ -29,6 +29,23 @@ package final class TLSClientConnection: TLSConnection {
         SSL_get0_peer_certificate(ssl).flatMap { X509View($0).der }
     }
 
+    /// All certificates that the server sent in DER, the leaf first, as the library has kept them;
+    /// at most 100. What was verified is among them.
+    package var sentCertificates: [[UInt8]] {
+        guard let leaf = SSL_get0_peer_certificate(ssl), let first = X509View(leaf).der else {
+            return []
+        }
+        var all = [first]
+        // The library's list begins with the leaf.
+        let sent = SSL_get_peer_cert_chain(ssl)
+        for index in 1..<max(1, min(pinfold_sk_X509_num(sent), Int32(Self.presentedAtMost))) {
+            if let der = pinfold_sk_X509_value(sent, index).flatMap({ X509View($0).der }) {
+                all.append(der)
+            }
+        }
+        return all
+    }
+
     /// The certificates that the server sent in DER, the leaf first, unverified; empty unless the
     /// policy objected to them, or the context's settings keep them.
     package private(set) var presented: [[UInt8]] = []

@@ -75,6 +75,8 @@ struct DefaultsTests {
         #expect(snapshot.log.access == nil)
         #expect(snapshot.errorReplies == ErrorRepliesConfiguration())
         #expect(snapshot.errorReplies.format == .negotiate && snapshot.errorReplies.page == nil)
+        #expect(snapshot.pinObservation.scope == .listed && snapshot.pinObservation.reportTo == nil)
+        #expect(!snapshot.observesAnyPins && !snapshot.observesPins(entry: nil))
         #expect(snapshot.tracing.traceparent == .pass && snapshot.tracing.otlp == nil)
         #expect(snapshot.tracing.sampleMillionths == 10_000)
         #expect(snapshot.limits.headLimits.headBytes == 32_768)

@@ -123,6 +123,9 @@ struct KeyErrorTests {
             "1: timeouts.connect: \"5\" is not valid (did you mean 5s?); "
                 + "expected a duration from 1ms to 1d, \(units)"),
         Wrong(
+            "pins: { observe: none }",
+            "1: pins.observe: \"none\" is not valid; expected one of listed, all"),
+        Wrong(
             "tracing: { traceparent: on }",
             "1: tracing.traceparent: \"on\" is not valid; expected one of pass, begin, off"),
         Wrong(

@@ -63,6 +63,7 @@ let fullConfiguration = """
         probe: { interval: 30s, path: /health }
       - match: ["[2001:db8::1]:443", 192.0.2.7]
         tunnel: refuse
+        pins: off
         http2: off
         response:
           image:
@@ -84,6 +85,8 @@ let fullConfiguration = """
         pins: ["\(SampleCertificate.fingerprint)"]
         anchors: [corp-ca.pem]
       "off": { mode: none }
+
+    pins: { observe: all, reportTo: "https://reports.example.com/pins" }
 
     tls: { minimum: 1.3, roots: [system] }
 

@@ -65,6 +65,25 @@ export function unverified(answer, most = Infinity) {
   ];
 }
 
+/** Servers whose keys are remembered; those that lately had a new one have a mark. */
+function observed(list) {
+  if (!list.length) {
+    return empty("No server is observed. With ", h("code", "pins: observe"), " in a host entry, its servers' keys are remembered, and ",
+      command("pinfold pin propose"), " proposes pins.");
+  }
+  return table("Observed servers", [{title: "Server"}, {title: "New key"}, {title: "Keys", kind: "number"}, {title: "Certificates", kind: "number"},
+    {title: "Addresses", kind: "number"}, {title: "Issuer"}, {title: "Expires"}, {title: "Since"}, {title: "Propose"}],
+    list.map((one) => {
+      const name = quoted(one.host.replace(/:\d+$/, ""));
+      return [
+        h("span", {class: "row", "data-key": `observed ${one.host}`}, plain(one.host), one.isVerified ? "" : [" ", mark("warn", "reported only")]),
+        one.newKey ? mark("warn", relative(one.newKey, now())) : "–", count(one.keys), count(one.certificates), count(one.addresses),
+        plain(one.issuer), expiry(one.expires), relative(one.firstSeen, now()),
+        name ? command(`pinfold pin propose --host ${name}`) : "–",
+      ];
+    }));
+}
+
 const KINDS = {
   upstream: "certificate of a server", chain: "chain of a server", listener: "own certificate, for clients",
   client: "own certificate, for servers", authority: "certificate authority for interception", pinset: "pinset",
@@ -101,6 +120,7 @@ export function show(root, query) {
           : empty("No pinset is configured. The pins of a server, ready to paste: ", command("pinfold pin example.com"))),
       h("div", {class: "columns"},
         section("Calendar", "everything that expires, soonest first", calendar(answer.calendar ?? [])),
-        section("Passes unverified", "most frequent first", unverified(answer))));
+        section("Passes unverified", "most frequent first", unverified(answer))),
+      section("Observed", "servers whose keys are remembered, new keys first", observed(answer.observed ?? [])));
   }, (problem) => replace(content, trouble(problem, "pins")));
 }

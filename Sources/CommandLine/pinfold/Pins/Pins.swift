@@ -1,10 +1,13 @@
 import ArgumentParser
 
-/// `pinfold pin`: shows, imports and exports pins.
+/// `pinfold pin`: shows, proposes, imports and exports pins.
 struct Pins: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin",
-        abstract: "Show the pins of servers and files; import and export pins.",
-        subcommands: [PinShow.self, PinImport.self, PinExportCommand.self],
+        abstract: "Show, propose, import and export pins.",
+        subcommands: [
+            PinShow.self, PinObserved.self, PinPropose.self, PinStatus.self, PinImport.self,
+            PinExportCommand.self,
+        ],
         defaultSubcommand: PinShow.self)
 }

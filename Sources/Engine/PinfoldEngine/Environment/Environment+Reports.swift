@@ -62,6 +62,10 @@ extension Environment {
             ShownChain(of: tls)
         }
         keepChain(of: tls, server)
+        // A resumed session shows no chain: its handshake was a full one.
+        if server.isObserved, !tls.isResumed, let facts = tls.facts {
+            observe(server, facts) { ShownChain(allOf: tls) }
+        }
         // A connection may be kept for days; what its server presented is no longer needed.
         tls.forgetPresented()
     }

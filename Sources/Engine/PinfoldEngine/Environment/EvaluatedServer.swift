@@ -16,11 +16,14 @@ struct EvaluatedServer {
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.
     let pinsets: [LabelIndex]
     let policy: PolicySnapshot
+    /// For whom it was connected to; `nil` for nobody, or if it is unknown.
+    let client: IPNetwork?
     private let entryIndex: Int?
     /// The port that the request named, by which the host entry was found.
     private let requestedPort: UInt16
 
-    init(_ origin: Origin, at endpoint: Endpoint) {
+    init(_ origin: Origin, at endpoint: Endpoint, for client: IPNetwork? = nil) {
+        self.client = client
         (host, port) = (origin.key.host, origin.key.port)
         self.endpoint = endpoint
         route = origin.route
@@ -33,8 +36,9 @@ struct EvaluatedServer {
     /// The server of a tunnel.
     init(
         _ authority: BoundAuthority, _ policy: PolicySnapshot, entryIndex: Int?,
-        at endpoint: Endpoint? = nil
+        at endpoint: Endpoint? = nil, for client: IPNetwork? = nil
     ) {
+        self.client = client
         (host, port) = (authority.host, authority.port)
         self.endpoint = endpoint
         route = policy.route(entryIndex: entryIndex)
@@ -67,6 +71,12 @@ struct EvaluatedServer {
             policy.configuration.hosts.entries[entryIndex].pinsets[position]]
     }
 
+    /// Whether the keys that it shows are remembered.
+    var isObserved: Bool { policy.configuration.observesPins(entry: entryIndex) }
+
+    /// Whether its host has pins.
+    var isPinned: Bool { policy.configuration.isPinned(entry: entryIndex) }
+
     /// The pattern by which the host entry applies.
     var matchedPattern: HostPattern? {
         entryIndex.flatMap { index in
@@ -87,6 +97,12 @@ package struct ShownChain {
     init(_ certificates: [[UInt8]], _ context: TLSClientContext) {
         self.certificates = certificates
         self.context = context
+    }
+
+    /// All that a connection's server presented, which is encoded anew. Not for a resumed session.
+    init(allOf tls: TLSClientConnection) {
+        context = tls.context
+        certificates = tls.presented.isEmpty ? tls.sentCertificates : tls.presented
     }
 
     /// The chain presented by a connection's server. A resumed session has only kept the server's

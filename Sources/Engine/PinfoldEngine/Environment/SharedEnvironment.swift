@@ -30,6 +30,8 @@ package final class SharedEnvironment: Sendable {
     let serverChains: ServerChains?
     /// Receives failures of pinsets; `nil` if they are not reported.
     let pinFailures: (any PinFailureSink)?
+    /// Remembers the keys of trusted servers; `nil` if they are not remembered.
+    let serverObserver: (any ServerObserving)?
     /// Reviews servers before anything is sent to them; `nil` if the policy alone decides.
     let reviewer: ServerReviewer?
     /// Checks passwords; `nil` if no listener can ask for one.
@@ -75,7 +77,8 @@ package final class SharedEnvironment: Sendable {
         pinFailures: (any PinFailureSink)? = nil, passwords: (any PasswordChecking)? = nil,
         purges: (any CachePurging)? = nil,
         transformationWork: TransformationWork = .none,
-        reviewer: ServerReviewer? = nil, serverChains: ServerChains? = nil
+        reviewer: ServerReviewer? = nil, serverChains: ServerChains? = nil,
+        serverObserver: (any ServerObserving)? = nil
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
@@ -89,5 +92,6 @@ package final class SharedEnvironment: Sendable {
         self.transformationWork = transformationWork
         self.reviewer = reviewer
         self.serverChains = serverChains
+        self.serverObserver = serverObserver
     }
 }

@@ -32,7 +32,8 @@ extension InspectedTunnel {
         }
         let milliseconds = policy.timeouts(entryIndex: entry).connectMilliseconds
         go(to: .probing, within: (parent == nil ? 2 : 4) * milliseconds)
-        let judged = EvaluatedServer(authority, policy, entryIndex: entry, at: endpoint)
+        let judged = EvaluatedServer(
+            authority, policy, entryIndex: entry, at: endpoint, for: clientNetwork)
         let probe = HandshakeProbe(
             environment: environment,
             subject: HandshakeProbe.Subject(

@@ -51,7 +51,8 @@ extension InspectedTunnel {
         }
         let entry = standing.entryIndex
         let context = policy.tls(entryIndex: entry)
-        let server = EvaluatedServer(authority, policy, entryIndex: entry, at: endpoint)
+        let server = EvaluatedServer(
+            authority, policy, entryIndex: entry, at: endpoint, for: clientNetwork)
         let shown = ServerTimestamps(handshake: proof.timestamps, status: proof.staple)
         switch context.verify(
             chain: proof.chain, host: authority.host, staple: proof.staple, timestamps: shown)
@@ -72,6 +73,7 @@ extension InspectedTunnel {
                 ShownChain(proof.chain, context)
             }
             environment.keepChain(proof.chain, server, facts, for: clientNetwork)
+            environment.observe(server, facts) { ShownChain(proof.chain, context) }
             session = SessionNote(
                 ledger: policy.inspections, sessionID: proof.sessionID,
                 end: facts.expires ?? .max)

@@ -134,7 +134,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
             environment.metrics.countHandshake(with: tls)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             environment.metrics.record(.tlsHandshake, microseconds: duration)
-            environment.countTrusted(EvaluatedServer(origin, at: endpoint), tls)
+            environment.countTrusted(EvaluatedServer(origin, at: endpoint, for: client), tls)
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             if !beginReview(of: tls) { established(tls) }

@@ -1,5 +1,6 @@
 import Documents
 import HTTPCore
+import PinObserving
 import PinfoldEngine
 import PinfoldMetrics
 
@@ -51,6 +52,7 @@ struct PinsReport: Sendable {
     var sets: [Set]
     var unverified: [Unverified]
     var hosts: [Host]
+    var observed: [ObservedSummary]
     var calendar: [End]
 
     /// The most hosts by name.
@@ -136,6 +138,26 @@ extension PinsReport {
             },
         ])
 
+    private static let observed = ObjectShape<ObservedSummary>(
+        "A server whose keys are remembered.",
+        [
+            .text("host", "Its name and port.") { "\($0.name)" },
+            .time("firstSeen", "When it was first seen.") { $0.firstSeen * 1000 },
+            .time("lastSeen", "When it was last seen, to a minute.") { $0.lastSeen * 1000 },
+            .number("certificates", "How many certificates it has shown.") { $0.certificates },
+            .number("keys", "How many keys those have.") { $0.keys },
+            .number("addresses", "By how many addresses.") { $0.addresses },
+            .text("issuer", "The issuer of the certificate seen last.") { $0.issuer },
+            .time("expires", "When that expires.") { $0.notAfter * 1000 },
+            .flag(
+                "isVerified",
+                "Whether it has passed in every respect, and not only because a pinset reports."
+            ) { $0.isVerified },
+            .optionalTime("newKey", "When it last showed a key never seen before.") {
+                $0.newKeySeen.map { $0 * 1000 }
+            },
+        ])
+
     private static let end = ObjectShape<End>(
         "Something that ends.",
         [
@@ -157,6 +179,10 @@ extension PinsReport {
             .list("pinsets", set, "The pinsets.") { $0.sets },
             .list("unverified", unverified, "The most frequent first.") { $0.unverified },
             .list("unverifiedHosts", host, "The most frequent first.") { $0.hosts },
+            .list(
+                "observed", observed,
+                "Servers whose keys are remembered: those with a new key first; at most 200."
+            ) { $0.observed },
             .list("calendar", end, "What ends, the soonest first.") { $0.calendar },
         ])
 }

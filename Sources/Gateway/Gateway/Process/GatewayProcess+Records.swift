@@ -1,8 +1,11 @@
+import PinObserving
+import PinReporting
 import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldResolver
+import Threads
 
-// Where exchanges are recorded: the access log and the spans.
+// Where exchanges are recorded: the access log and the spans; and servers, by their keys.
 extension GatewayProcess {
     func makeAccessLog() throws -> AccessLog? {
         guard let access = configuration.log.access else { return nil }
@@ -18,6 +21,18 @@ extension GatewayProcess {
         AccessLogLabels(
             listeners: labels.listenerSnapshot, hosts: labels.snapshot,
             reasons: Reason.tokens)
+    }
+
+    /// What remembers the keys of servers, as soon as a configuration asks for it.
+    func makePinObserver(_ reporter: PinReporter) throws(Thread.StartError) -> PinObserver {
+        let observer = PinObserver(
+            path: configuration.cache.observedPinsFile, workers: workerCount
+        ) { [logger] event in
+            logger.log(event)
+            if case .newKey(let new) = event { reporter.report(new) }
+        }
+        if configuration.observesAnyPins { try observer.start() }
+        return observer
     }
 
     /// What sends spans, as soon as a configuration has a collector.

@@ -60,7 +60,7 @@ extension GatewayProcess {
         let (current, begunWith, generation) = published.reload.withLock {
             ($0.configuration, $0.begunWith, $0.generation)
         }
-        guard let current else { return .draining }
+        guard let current, let begunWith else { return .draining }
         let loaded: LoadedConfiguration
         do throws(ConfigurationErrors) {
             loaded = try load(current.access.lists)

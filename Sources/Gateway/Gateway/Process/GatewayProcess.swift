@@ -120,10 +120,9 @@ package final class GatewayProcess {
         published = PublishedState(
             version: version, revision: revision, file: path, log: operationalLog)
         workerCount = configuration.workers.count
-        var begunWith = ConfigurationSnapshot()
-        begunWith.cache = configuration.cache
-        begunWith.resolver = configuration.resolver
-        begunWith.activity = configuration.activity
+        let begunWith = ConfigurationSnapshot(
+            workers: configuration.workers, listeners: [], cache: configuration.cache,
+            resolver: configuration.resolver, activity: configuration.activity)
         self.begunWith = begunWith
         published.reload.withLock { $0.begunWith = begunWith }
         contents = ContentServices(workers: workerCount, logger: logger)
@@ -170,6 +169,7 @@ package final class GatewayProcess {
         control()
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
+        shared.pinObserver?.close(withinMilliseconds: 2000)
         shared.pinReporter?.close(withinMilliseconds: 2000)
         shared.spans?.close(withinMilliseconds: 2000)
         contents.close()
@@ -258,15 +258,17 @@ package final class GatewayProcess {
             use: PinReporter.UseWatch(
                 path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
             onEvent: { [logger] in logger.log($0) })
+        let observer = try makePinObserver(reporter)
         let engine = SharedEnvironment(
             mailboxes: engineMailboxes, resolver: resolver, store: store, logger: logger,
             labels: labels, activity: activity, pinFailures: reporter, passwords: passwords,
             purges: cache?.purges,
-            transformationWork: contents.work, serverChains: ServerChains())
+            transformationWork: contents.work, serverChains: ServerChains(),
+            serverObserver: observer)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, pinReporter: reporter,
             accessLog: try makeAccessLog(), flows: flows, recordings: recordings,
-            spans: try makeSpanExporter(policy, resolver),
+            spans: try makeSpanExporter(policy, resolver), pinObserver: observer,
             notifyActivity: { first.post(.activityChanged) },
             administration: { site.answer(to: $0) })
     }
@@ -418,6 +420,7 @@ package final class GatewayProcess {
         let perWorker: [[ListenerSocket]]
         do {
             try shared?.spans?.prepare(for: policy.spanSettings(accessLogLabels))
+            if next.observesAnyPins { try shared?.pinObserver?.start() }
             perWorker = try sockets.open(next)
         } catch {
             keepReachability(of: configuration)

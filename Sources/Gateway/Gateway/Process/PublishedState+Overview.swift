@@ -167,7 +167,8 @@ extension PublishedState {
         return PinsReport(
             isFull: isFull, sets: sets,
             unverified: unverified.sorted { $0.tunnels > $1.tunnels },
-            hosts: PinsReport.hosts(in: views, isFull: isFull), calendar: calendar(traffic))
+            hosts: PinsReport.hosts(in: views, isFull: isFull),
+            observed: running.shared?.pinObserver?.summaries ?? [], calendar: calendar(traffic))
     }
 
     private func pinResults(_ name: String) -> [PinResult: UInt64] {

@@ -4,6 +4,7 @@ import Clocks
 import EventLoop
 import Locking
 import PasswordChecks
+import PinObserving
 import PinReporting
 import PinfoldConfiguration
 import PinfoldEngine
@@ -27,7 +28,7 @@ final class PublishedState: Sendable {
         /// About the configuration in force.
         var warnings: [ConfigurationFinding] = []
         /// What was read when the process started, and not again; its defaults in place of the rest.
-        var begunWith = ConfigurationSnapshot()
+        var begunWith: ConfigurationSnapshot?
         /// Its sections that are not in force before a restart.
         var needRestart: [String] = []
         var listeners: [PublishedListener] = []
@@ -179,6 +180,7 @@ final class PublishedState: Sendable {
         service.addLogs(shared?.accessLog?.lines ?? AccessLogLines(), log.lines)
         service.addInterception(issuer.withLock { $0 }?.statistics() ?? IssuerStatistics())
         service.addPinReports(shared?.pinReporter?.statistics)
+        service.addPinObservations(shared?.pinObserver?.statistics ?? ObservationStatistics())
         service.addSpans(shared?.spans?.statistics ?? SpanStatistics())
         service.addLimits(
             reload.limits, passwordChecks: PasswordChecker.limit, limitUse(shared))

@@ -1,6 +1,8 @@
 import Activity
 import CacheStore
 import EventLoop
+import PinObservation
+import PinObserving
 import PinReporting
 import PinfoldEngine
 import PinfoldMetrics
@@ -237,6 +239,26 @@ extension ServiceMetrics {
             .gauge, "pinfold_pin_reports_waiting_limit_bytes", unit: "bytes",
             "Limit on bytes of the reports that are waiting for delivery.",
             ReportStatistics.waitingLimitBytes)
+    }
+
+    /// The servers whose keys are remembered.
+    mutating func addPinObservations(_ observations: ObservationStatistics) {
+        add(
+            .gauge, "pinfold_pin_observed_hosts",
+            "Servers whose keys are remembered (pins: observe).", observations.hosts)
+        add(
+            .gauge, "pinfold_pin_observed_hosts_limit",
+            "Limit on servers whose keys are remembered.", ObservationTable.hostsLimit)
+        add(
+            .counter, "pinfold_pin_observed_new_keys",
+            "Keys that servers without pins showed for the first time, by the issuer's key.",
+            [
+                Sample(LabelText("issuer=\"known\""), observations.newKeysOfKnownIssuers),
+                Sample(LabelText("issuer=\"new\""), observations.newKeysOfNewIssuers),
+            ])
+        add(
+            .counter, "pinfold_pin_observed_forgotten_hosts",
+            "Servers whose keys were forgotten to make room for others.", observations.forgotten)
     }
 
     /// How busy each worker is.

@@ -3,6 +3,7 @@ import CacheStore
 import EventLoop
 import Locking
 import Logging
+import PinObserving
 import PinReporting
 import PinfoldEngine
 import PinfoldResolver
@@ -16,6 +17,8 @@ package final class SharedServices: Sendable {
     package let engine: SharedEnvironment
     /// Sends reports of pin failures, or `nil` if there are none.
     let pinReporter: PinReporter?
+    /// Remembers the keys of servers; `nil` in tests.
+    let pinObserver: PinObserver?
     package let accessLog: AccessLog?
     /// Holds the latest exchanges.
     let flows: FlowRing
@@ -70,12 +73,14 @@ package final class SharedServices: Sendable {
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
         pinReporter: PinReporter?, accessLog: AccessLog?, flows: FlowRing = FlowRing(),
         recordings: Recordings? = nil, spans: SpanExporter? = nil,
+        pinObserver: PinObserver? = nil,
         notifyActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminAnswer
     ) {
         self.mailboxes = mailboxes
         self.engine = engine
         self.pinReporter = pinReporter
+        self.pinObserver = pinObserver
         self.accessLog = accessLog
         self.flows = flows
         self.recordings = recordings ?? Recordings(labels: engine.labels)

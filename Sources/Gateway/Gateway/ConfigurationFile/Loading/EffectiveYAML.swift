@@ -51,6 +51,7 @@ extension ConfigurationSnapshot {
                 yaml.line(1, "\(YAMLText.quoted(entry.pinset.name)):")
                 yaml.lines(2, PinsetEntry.table, entry)
             }
+        case .pins: yaml.section(section, PinObservationConfiguration.table, pinObservation)
         case .interception:
             yaml.section(section, InterceptionConfiguration.table, interception)
         case .tls: yaml.line(0, "\(key): \(UpstreamTLS.table.flow(tls) ?? "{}")")
@@ -85,6 +86,7 @@ extension SectionName {
         case .ways: WaysConfiguration.table.described(WaysConfiguration())
         case .hosts: HostEntry.table(pinsets: []).described(HostEntry())
         case .pinsets: PinsetEntry.table.described(PinsetEntry(pinset: Pinset(name: "")))
+        case .pins: PinObservationConfiguration.table.described(PinObservationConfiguration())
         case .interception: InterceptionConfiguration.table.described(InterceptionConfiguration())
         case .tls: UpstreamTLS.table.described(UpstreamTLS())
         case .cache: CacheConfiguration.table.described(CacheConfiguration())

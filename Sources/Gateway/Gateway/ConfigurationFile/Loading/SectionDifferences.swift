@@ -22,6 +22,7 @@ extension ConfigurationSnapshot {
         case .ways: ways != other.ways
         case .hosts: hosts != other.hosts
         case .pinsets: pinsets != other.pinsets
+        case .pins: pinObservation != other.pinObservation
         case .interception: interception != other.interception
         case .tls: tls != other.tls
         case .cache: cache != other.cache

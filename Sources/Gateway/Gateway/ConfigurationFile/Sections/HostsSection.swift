@@ -71,6 +71,10 @@ extension HostEntry {
                 ConfigurationKey(
                     "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
                     text: { YAMLText.list($0.map { pinsets[$0] }) }),
+                ConfigurationKey(
+                    "pins", \.pinObservation, byDefault: "from pins.observe",
+                    reading: { $1.choice(PinObservationMode.self) },
+                    text: { $0.map(\.rawValue) }),
                 tlsKey,
                 ConfigurationKey(
                     "parents", \.parents, byDefault: "from ways",

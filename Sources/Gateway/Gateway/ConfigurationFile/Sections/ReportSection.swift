@@ -12,7 +12,12 @@ extension SnapshotReader {
 
     /// Warns of a report destination without TLS.
     func warnOfReporting(_ entry: PinsetEntry, _ section: Section) {
-        guard let destination = entry.reportTo, let field = section["reportTo"] else { return }
+        warnOfClearText(entry.reportTo, section["reportTo"])
+    }
+
+    /// The same for a destination, and where it is written.
+    func warnOfClearText(_ destination: ReportDestination?, _ field: Field?) {
+        guard let destination, let field else { return }
         if destination.origin.scheme == .http {
             field.warn(
                 "sends reports in clear text: anyone on the network path can read, change or "
@@ -23,7 +28,8 @@ extension SnapshotReader {
     /// Warns if the folder for undelivered reports cannot be used: they are then kept in memory.
     func warnOfReportFolder(_ cache: Field?, _ snapshot: ConfigurationSnapshot) {
         guard validation.environment.looksAtPaths,
-            snapshot.pinsets.contains(where: { $0.reportTo != nil })
+            snapshot.pinObservation.reportTo != nil
+                || snapshot.pinsets.contains(where: { $0.reportTo != nil })
         else { return }
         let folder = snapshot.cache.reportFolder
         guard let problem = PathAccess.problemMaking(folder: folder) else { return }

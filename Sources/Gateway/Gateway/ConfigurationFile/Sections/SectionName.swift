@@ -13,6 +13,7 @@ enum SectionName: String, CaseIterable {
     case ways
     case hosts
     case pinsets
+    case pins
     case interception
     case tls
     case cache

@@ -67,6 +67,7 @@ struct SnapshotReader {
                 over: ErrorRepliesConfiguration()
             ).values
         snapshot.tracing = tracing(top?[.tracing])
+        snapshot.pinObservation = pinObservation(top?[.pins])
         checkWays(top, snapshot)
         warnOfBypasses(top?[.hosts], snapshot)
         checkRuleReach(top?[.hosts], snapshot)

@@ -1,0 +1,96 @@
+"""Servers whose keys rotate, and the record that the gateway keeps of them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+from .gateway import Gateway, run_pinfold
+from .pki import Certificate
+from .wait import until
+
+DAY = 86_400
+
+
+class Rotating:
+    """TLS contexts in turn behind one port; no session is resumed."""
+
+    def __init__(self, certificate: Certificate):
+        self.use(certificate)
+        self.context = self.current
+        self.context.sni_callback = self._choose
+
+    def use(self, certificate: Certificate) -> None:
+        self.current = certificate.server_context()
+        self.current.num_tickets = 0
+        self.current.options |= ssl.OP_NO_TICKET
+
+    def _choose(self, sock: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        sock.context = self.current
+
+
+def record_file(running: Gateway) -> Path:
+    return running.folder / "cache" / "observed-pins.sqlite"
+
+
+def record(running: Gateway) -> dict[str, dict[str, Any]]:
+    """What is recorded, by host."""
+    if not record_file(running).exists():
+        return {}
+    base = sqlite3.connect(record_file(running), timeout=10)
+    try:
+        rows = base.execute("SELECT record FROM observed").fetchall()
+    except sqlite3.OperationalError:
+        return {}
+    finally:
+        base.close()
+    return {one["host"]: one for one in (json.loads(row[0]) for row in rows)}
+
+
+def chains(running: Gateway, host: str) -> list[dict[str, Any]]:
+    """The chains of a host, with the certificates in place of their indices."""
+    found = record(running).get(host)
+    if not found:
+        return []
+    of = found["certificates"]
+    return [chain | {"leaf": of[chain["leaf"]],
+                     "paths": [[of[index] for index in path["issuers"]] for path in chain["paths"]]}
+            for chain in found["chains"]]
+
+
+def wait_chains(running: Gateway, host: str, count: int) -> list[dict[str, Any]]:
+    return until(lambda: found if len(found := chains(running, host)) >= count else [],
+                 lambda: f"{count} chains of {host}: {chains(running, host)}", 20)
+
+
+def _aged(value: Any, seconds: int) -> Any:
+    if isinstance(value, dict):
+        return {name: one - seconds if name in ("first", "last", "newKeySeen")
+                and isinstance(one, int) else _aged(one, seconds) for name, one in value.items()}
+    return [_aged(one, seconds) for one in value] if isinstance(value, list) else value
+
+
+def age(running: Gateway, days: float, last: float | None = None) -> None:
+    """Makes the record of a stopped gateway that much older; if `last`, each certificate is
+    then said to have been seen until that many days ago."""
+    base = sqlite3.connect(record_file(running))
+    with base:
+        for host, port, text in base.execute("SELECT host, port, record FROM observed").fetchall():
+            made = _aged(json.loads(text), int(days * DAY))
+            if last is not None:
+                until_then = int(time.time() - last * DAY)
+                for one in [made, *made["chains"],
+                            *(path for chain in made["chains"] for path in chain["paths"])]:
+                    one["last"] = max(one["first"], until_then)
+            base.execute("UPDATE observed SET record = ?, last = ? WHERE host = ? AND port = ?",
+                         (json.dumps(made), made["last"], host, port))
+    base.close()
+
+
+def pin(running: Gateway, *arguments: str) -> Any:
+    """`pinfold pin …` for its configuration."""
+    return run_pinfold("pin", *arguments, "--config", str(running.config_file))

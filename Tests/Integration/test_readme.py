@@ -212,7 +212,13 @@ COMMUNITY = [ROOT / ".github/CONTRIBUTING.md", ROOT / ".github/SECURITY.md"]
 @pytest.mark.parametrize(
     "page", [README, *COMMUNITY, *sorted(path for path in PAGES.values() if path.suffix == ".md")], ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target, anchor in re.findall(r"\]\(([^)#<\s]*)(#[^)\s]+)?\)", page.read_text()):
+    text = page.read_text()
+    # DocC finds pictures by their names, in both schemes.
+    for name in re.findall(r"!\[[^\]]*\]\(([\w-]+)\)", text):
+        for scheme in ("", "~dark"):
+            assert (page.parent / "Resources" / f"{name}{scheme}.png").exists(), name
+    text = re.sub(r"!\[[^\]]*\]\([\w-]+\)", "", text)
+    for target, anchor in re.findall(r"\]\(([^)#<\s]*)(#[^)\s]+)?\)", text):
         if "://" not in target:
             there = page.parent / target if target else page
             assert there.exists(), target

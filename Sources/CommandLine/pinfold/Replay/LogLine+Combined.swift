@@ -120,8 +120,13 @@ extension LogLine {
         let text = Array(time)
         guard text.count == 26, let month = CivilDate.month(named: text[3..<6]) else { return nil }
         let digits = month < 10 ? "0\(month)" : "\(month)"
-        return text[7..<11] + [UInt8(ascii: "-")] + digits.utf8 + [UInt8(ascii: "-")] + text[..<2]
-            + [UInt8(ascii: "T")] + text[12..<20] + text[21..<24] + [UInt8(ascii: ":")]
-            + text[24..<26]
+        var result = Array(text[7..<11])
+        result += "-\(digits)-".utf8
+        result += text[..<2]
+        result.append(UInt8(ascii: "T"))
+        result += text[12..<20]
+        result += text[21..<24]
+        result.append(UInt8(ascii: ":"))
+        return result + text[24...]
     }
 }

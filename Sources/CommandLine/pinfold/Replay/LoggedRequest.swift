@@ -63,7 +63,7 @@ struct LogInterpreter {
         let missing = [LogField.time, .client, .method, .target].filter { !line.has($0) }
         lacking += missing
         let method = line.bytes(.method)
-        guard missing.isEmpty, let form = form(of: line, &lacking) else {
+        guard missing.isEmpty, let form = form(of: line) else {
             return lacking.isEmpty ? .undecided("its target names no host") : .lacks(lacking)
         }
         let listener = line.text(.listener) ?? self.listener(for: form.form)
@@ -94,7 +94,7 @@ struct LogInterpreter {
     )
 
     /// In which form it came, and for what.
-    private mutating func form(of line: LogLine, _ lacking: inout [LogField]) -> Form? {
+    private mutating func form(of line: LogLine) -> Form? {
         let target = line.bytes(.target)
         let isPath = target.first == UInt8(ascii: "/")
         if line.bytes(.method).elementsEqual("CONNECT".utf8) {
@@ -237,6 +237,9 @@ enum ReasonKinds {
 extension Method {
     /// The method of a name, which is case-sensitive (RFC 9110 §9.1).
     init(logged name: ArraySlice<UInt8>) {
-        self = Self.allCases.first { name.elementsEqual("\($0.name)".utf8) } ?? .other
+        let known = Self.allCases.first { method in
+            method.name.withUTF8Buffer { name.elementsEqual($0) }
+        }
+        self = known ?? .other
     }
 }

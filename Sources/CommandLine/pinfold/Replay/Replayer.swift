@@ -8,7 +8,7 @@ import Trust
 /// or with what the log says.
 struct Replayer {
     /// A configuration with what judges by it.
-    private struct Side {
+    fileprivate struct Side {
         let configuration: ConfigurationSnapshot
         let judge: RequestJudge
         let keys: ObservedKeysJudge

@@ -126,8 +126,10 @@ struct HostDifferences {
         let added = patterns.filter { !were.contains($0) && are.contains($0) }
         let removed = patterns.filter { were.contains($0) && !are.contains($0) }
         let rest = patterns.filter { !added.contains($0) && !removed.contains($0) }
-        return [(.added, added), (.removed, removed), (.reordered, rest)]
-            .filter { !$0.1.isEmpty }.map { ($0.0, Self.texts($0.1)) }
+        let kinds: [(ConfigurationDifference.Kind, [HostPattern])] = [
+            (.added, added), (.removed, removed), (.reordered, rest),
+        ]
+        return kinds.filter { !$0.1.isEmpty }.map { ($0.0, Self.texts($0.1)) }
     }
 
     private static func texts(_ patterns: [HostPattern]) -> [String] {

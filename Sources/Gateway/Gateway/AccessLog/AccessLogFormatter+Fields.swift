@@ -32,8 +32,8 @@ extension AccessLogFormatter {
     ) {
         for field in fields {
             switch field.source {
-            case .known(let known): append(known, of: entry, to: &output)
-            case .head(let head): append(field, of: head, in: entry, to: &output)
+            case .known(let known): appendKnown(known, of: entry, to: &output)
+            case .head(let head): appendField(field, of: head, in: entry, to: &output)
             }
         }
         // Each begins with a comma. None may be there at all.
@@ -45,7 +45,7 @@ extension AccessLogFormatter {
         output.append("}")
     }
 
-    private func append(
+    private func appendField(
         _ field: ChosenField, of head: HeadFields.Head, in entry: AccessLogRing.Entry,
         to output: inout LineBuffer
     ) {
@@ -63,7 +63,7 @@ extension AccessLogFormatter {
         output.append("\"")
     }
 
-    private mutating func append(
+    private mutating func appendKnown(
         _ field: AccessLogField.Known, of entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         switch field {
@@ -78,12 +78,12 @@ extension AccessLogFormatter {
             appendStatus(of: entry, to: &output)
         case .duration:
             append("duration_us", number: entry.record.counted.durationMicroseconds, to: &output)
-        case .queue: append(.queue, of: entry, to: &output)
-        case .dns: append(.dns, of: entry, to: &output)
-        case .connect: append(.connect, of: entry, to: &output)
-        case .tls: append(.tls, of: entry, to: &output)
-        case .firstByte: append(.firstByte, of: entry, to: &output)
-        case .body: append(.body, of: entry, to: &output)
+        case .queue: appendTime(.queue, of: entry, to: &output)
+        case .dns: appendTime(.dns, of: entry, to: &output)
+        case .connect: appendTime(.connect, of: entry, to: &output)
+        case .tls: appendTime(.tls, of: entry, to: &output)
+        case .firstByte: appendTime(.firstByte, of: entry, to: &output)
+        case .body: appendTime(.body, of: entry, to: &output)
         case .requestBytes:
             append("request_bytes", number: entry.record.counted.requestBytes, to: &output)
         case .responseBytes:
@@ -181,7 +181,7 @@ extension AccessLogFormatter {
         }
     }
 
-    private func append(
+    private func appendTime(
         _ phase: Phase, of entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
         guard let microseconds = entry.record.counted.phases[phase] else { return }

@@ -70,6 +70,7 @@ private struct ConfigurationComparison {
             named(section, old.pinsets, new.pinsets, \.pinset.name, note: use) {
                 NodeComparison.node(PinsetEntry.table, $0)
             }
+        case .pins: values(section, PinObservationConfiguration.table, \.pinObservation)
         case .interception: values(section, InterceptionConfiguration.table, \.interception)
         case .tls: values(section, UpstreamTLS.table, \.tls)
         case .cache: values(section, CacheConfiguration.table, \.cache)
@@ -77,6 +78,7 @@ private struct ConfigurationComparison {
         case .activity: values(section, ActivityConfiguration.table, \.activity)
         case .limits: values(section, LimitsConfiguration.table, \.limits)
         case .timeouts: values(section, TimeoutsConfiguration.table, \.timeouts)
+        case .errorReplies: values(section, ErrorRepliesConfiguration.table, \.errorReplies)
         case .log: values(section, LogConfiguration.table, \.log)
         case .tracing: values(section, TracingConfiguration.table, \.tracing)
         }

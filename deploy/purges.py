@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import secrets
 import sys
 import tempfile
 import threading
@@ -90,9 +91,11 @@ class Storm:
     def __init__(self, objects: Objects, origin: HTTPOrigin) -> None:
         self.objects, self.origin = objects, origin
         self.running: Gateway | None = None
+        # What the gateway calls itself. Another one may get the port of one that has ended.
+        self.name = f"purged-{os.getpid()}-{secrets.token_hex(4)}"
         self.ends = threading.Event()
         self.lock = threading.Lock()
-        self.checked = self.hits = self.broken = 0
+        self.checked = self.hits = self.broken = self.foreign = 0
         self.wrong: list[str] = []
 
     def note(self, text: str) -> None:
@@ -133,6 +136,10 @@ class Storm:
         with self.objects.lock:
             floor = self.objects.floor[name]
         response = wire.ask(request(self.origin.url("/%d/%d" % name), **fields))
+        if not response.get("cache-status").startswith(self.name):
+            with self.lock:
+                self.foreign += 1
+            raise ConnectionError(f"another gateway answered: {response.get('cache-status')}")
         if response.status not in (200, 206):
             return
         if response.status == 200:
@@ -208,8 +215,10 @@ class Purger:
 def run(folder: Path, runs: int, seed: int, quick: bool) -> int:
     objects = Objects()
     origin = HTTPOrigin(objects.answer)
+    storm, purger, choice = Storm(objects, origin), Purger(objects, origin, seed), random.Random(seed)
     running = Gateway(folder, {
         "workers": 2,
+        "via": storm.name,
         "listeners": [{"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"}],
         "admin": {"address": "127.0.0.1:0"},
         "access": {"destinations": {"allow": ["127.0.0.0/8"]}},
@@ -218,7 +227,6 @@ def run(folder: Path, runs: int, seed: int, quick: bool) -> int:
         "cache": {"memory": "2MiB", "disk": "16MiB", "path": "cache",
                   "purge": {"clients": ["127.0.0.0/8"]}},
         "log": {"level": "info"}}, [])
-    storm, purger, choice = Storm(objects, origin), Purger(objects, origin, seed), random.Random(seed)
     threads = [threading.Thread(target=storm.work, args=(seed + number,), daemon=True)
                for number in range(4 if quick else 8)]
     kills = restarts = 0
@@ -251,7 +259,8 @@ def run(folder: Path, runs: int, seed: int, quick: bool) -> int:
         origin.close()
     shown = ", ".join(f"{count} {kind}" for kind, count in sorted(purger.kinds.items()))
     print(f"{runs} purges ({shown}), {kills} kills, {restarts} restarts: {storm.checked:,} requests "
-          f"checked, {storm.hits:,} served from the cache, {len(storm.wrong)} wrong", flush=True)
+          f"checked, {storm.hits:,} served from the cache, {len(storm.wrong)} wrong; "
+          f"{storm.foreign} answers of other gateways left out", flush=True)
     for text in storm.wrong[:20]:
         print(text, file=sys.stderr)
     return 1 if storm.wrong or not storm.hits else 0

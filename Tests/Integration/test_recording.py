@@ -291,6 +291,21 @@ def test_no_more_of_a_body_than_was_asked_for(running, origin, recorder):
     assert bomb_entry["response"]["content"]["_isCut"] is True
 
 
+def test_many_bodies_that_are_large_when_decoded(running, origin, recorder):
+    bomb = gzip.compress(b"abcdefg " * (512 << 10))
+    there = origin(lambda _: reply(bomb, "200 OK", "Content-Encoding: gzip"))
+    recording = recorder(running, "--bodies", "4MiB", "--size", "64MiB")
+    posted = (f"POST {there.url('/x')} HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
+              f"Content-Length: {len(bomb)}\r\nConnection: close\r\n\r\n").encode() + bomb
+    before = running.rss_bytes
+    for _ in range(40):
+        running.ask(posted)
+    until(lambda: recording.process.poll() is not None, "the file is as large as it may be")
+    assert running.peak_rss_bytes - before < 150 << 20
+    assert len(recording.entries) > 4
+    assert recording.entries[0]["request"]["postData"]["text"] == "abcdefg " * (512 << 10)
+
+
 def test_bodies_of_others_are_not_kept(running, origin, recorder):
     there = origin(lambda _: reply(b"a" * (1 << 20)))
     recorder(running, "--bodies", "4MiB", "--host", "other.test")

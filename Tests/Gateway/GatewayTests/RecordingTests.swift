@@ -69,6 +69,22 @@ struct RecordingTests {
         #expect(large == [1], "a piece has no more than fits")
     }
 
+    @Test(arguments: [false, true])
+    func `counts a body with codings as what it may become`(isCoded: Bool) throws {
+        var recording = try recording()
+        let fields = isCoded ? "CONTENT-encoding: gzip\r\n" : "X-Content-Encoding: gzip\r\n"
+        for number in UInt64(1)...3 {
+            let held = HeldFlow(
+                exchange: number,
+                extra: HeldFlow.Extra(responseHead: Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)))
+            recording.add(RecordedFlow(held, .of(response: [0x61])))
+        }
+        let sent = numbers(next(&recording))
+        #expect(sent == (isCoded ? [1] : [1, 2, 3]))
+        let rest = numbers(next(&recording))
+        #expect(rest == (isCoded ? [2] : nil))
+    }
+
     @Test func `drops what a slow reader does not take, of whom the most waits, and counts it`()
         throws
     {

@@ -451,6 +451,49 @@ def test_standard_output(running, origin):
     assert len(json.loads(written)["log"]["entries"]) == 1
 
 
+def to_a_pipe(running: Gateway, *arguments: str) -> subprocess.Popen:
+    """A command that records to a pipe, once it does."""
+    process = subprocess.Popen(
+        [str(BINARY), "record", "-", "--config", str(running.config_file), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert b"recording to standard output" in process.stderr.readline()
+    return process
+
+
+@pytest.mark.parametrize("traffic", [0, 3])
+def test_it_ends_when_nobody_reads_its_output_any_more(running, origin, traffic):
+    there = origin(lambda _: reply(b"x"))
+    with to_a_pipe(running) as process:
+        process.stdout.close()
+        for _ in range(traffic):
+            running.get(there.url("/x"))
+        assert process.wait(10 * SLOWDOWN) == 0
+    until(lambda: recordings_end(running), "its place is free again", 30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_although_its_reader_does_not_read(running, origin, number):
+    there = origin(lambda _: reply(b"a" * 20_000))
+    with to_a_pipe(running, "--bodies", "64KiB") as process:
+        for _ in range(10):
+            running.get(there.url("/x"))
+        time.sleep(0.5)
+        process.send_signal(number)
+        assert process.wait(20 * SLOWDOWN) == 1
+        assert b"standard output is incomplete" in process.stderr.read()
+        process.stdout.close()
+
+
+def test_a_limit_ends_it_although_its_reader_does_not_read(running, origin):
+    there = origin(lambda _: reply(b"a" * 20_000))
+    with to_a_pipe(running, "--bodies", "64KiB", "--duration", "2s") as process:
+        for _ in range(10):
+            running.get(there.url("/x"))
+        assert process.wait(40 * SLOWDOWN) == 1
+        assert b"standard output is incomplete" in process.stderr.read()
+        process.stdout.close()
+
+
 def test_a_file_is_replaced_only_if_that_is_asked_for(running, recorder):
     file = running.folder / "there.har"
     file.write_text("something else")

@@ -122,6 +122,17 @@ struct HAREntryTests {
         #expect(value["_client"] == nil)
     }
 
+    @Test func `leaves out the line in which a head is cut, however short the head`() throws {
+        let flow = HeldFlow(
+            extra: HeldFlow.Extra(
+                responseHead: Array("HTTP/1.1 302 Found\r\nA: b\r\nLocation: http://u:SEC".utf8),
+                isResponseHeadCut: true))
+        let value = try entry(flow)
+        #expect(!value.description.contains("SEC"))
+        #expect(value["response"]?["headersSize"] == .number(-1))
+        #expect(value["response"]?["statusText"] == .string("Found"))
+    }
+
     @Test(arguments: [false, true])
     func `has the values of secret fields only if that was asked for`(isAskedFor: Bool) throws {
         let flow = answered(

@@ -590,6 +590,17 @@ def test_there_are_four_at_a_time(running):
     until(lambda: recordings_end(running), "their places are free again")
 
 
+@pytest.mark.parametrize("is_tcp", [False, True])
+def test_places_of_clients_that_have_left_are_free(running, gateway, is_tcp):
+    where = ["--config", str(running.config_file)]
+    if is_tcp:
+        where = ["--admin", "%s:%d" % gateway({}).admin]
+    for number in range(12):
+        done = run_pinfold("record", str(running.folder / f"{number}.har"), "--duration", "100ms",
+                           *where)
+        assert done.returncode == 0, (number, done.stderr)
+
+
 @pytest.mark.parametrize(
     "query", ["bodies=x", "bodies=4194305", "limit=1", "unknown=1", "secrets=yes", "status=50"])
 def test_a_wrong_query_says_what_was_expected(running, query):

@@ -98,6 +98,22 @@ struct RecordingTests {
         #expect(text.contains("{\"type\":\"dropped\",\"count\":20}\n"))
     }
 
+    @Test func `finds what waits behind many that were dropped`() throws {
+        var recording = try recording(limit: 4 * flow(1, bytes: 1000).bytes)
+        recording.add(flow(1, client: 7))
+        for number in 2...25_000 { recording.add(flow(UInt64(number), client: 8, bytes: 1000)) }
+        var found: [UInt64] = []
+        var pieces = 0
+        while found.last != 25_000, pieces < 10, let piece = next(&recording) {
+            found += numbers(piece) ?? []
+            pieces += 1
+        }
+        #expect(found.first == 1)
+        #expect(found.dropFirst().elementsEqual((25_002 - UInt64(found.count))...25_000))
+        let nothing = next(&recording)
+        #expect(nothing?.flows.count == nil)
+    }
+
     @Test func `sends what waits before it ends, and nothing more`() throws {
         var recording = try recording()
         recording.add(flow(1))
@@ -203,6 +219,26 @@ struct RecordingsTests {
         #expect(recordings.isEmpty)
         #expect(!recordings.isActive)
         #expect(!recordings.wantsContents)
+        recordings.close()
+    }
+
+    @Test func `readers are sent something when there is no place`() throws {
+        let recordings = Recordings(labels: RouteLabels())
+        let sent = Locked<[Int: Int]>([:])
+        let pieces = try (0..<Recordings.limit).map { _ in
+            try #require(begun(recordings, try .all()))
+        }
+        func read(_ number: Int) {
+            pieces[number] { _ in sent.withLock { $0[number, default: 0] += 1 } }
+        }
+        for number in pieces.indices { read(number) }
+        eventually("they are greeted") { sent.withLock { $0.count == Recordings.limit } }
+        for number in pieces.indices { read(number) }
+        guard case .tooMany = recordings.begin(try .all()) else {
+            Issue.record("it was taken")
+            return
+        }
+        eventually("they are asked") { sent.withLock { $0.values.allSatisfy { $0 == 2 } } }
         recordings.close()
     }
 

@@ -59,6 +59,10 @@ final class RecordingSession: Sendable {
     /// How long a write may still take after a signal, and after a limit, in milliseconds.
     private static let patienceMilliseconds: Int64 = 1000
     private static let limitPatienceMilliseconds: Int64 = 10_000
+    /// How often a gateway is asked that has no place, or shuts down, and after how long again. The
+    /// place of a recording whose client has left without a word may be free only then.
+    private static let attempts = 4
+    private static let retryMilliseconds: Int32 = 500
 
     private let state = Locked(State())
     private let output = Locked(Output())
@@ -189,10 +193,16 @@ final class RecordingSession: Sendable {
     // MARK: The thread
 
     private func feed(_ gateway: RunningGateway, _ target: String) {
+        var attempts = Self.attempts
         while true {
             output.withLock { ($0.lines, $0.because) = (ArrivingLines(), nil) }
             let end = gateway.follow(target) { [self] in take($0) }
             if state.withLock({ $0.outcome != nil }) { return notify() }
+            if case .refused(let answer) = end, answer.status == 503, attempts > 1 {
+                attempts -= 1
+                _ = poll(nil, 0, Self.retryMilliseconds)
+                continue
+            }
             switch (end, output.withLock { $0.because }) {
             // Another configuration may say otherwise who may record what: it is asked again.
             case (.ended, "configuration"): continue

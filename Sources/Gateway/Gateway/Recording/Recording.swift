@@ -13,6 +13,8 @@ struct Recording: Sendable {
     /// with codings counts as what it may be without them, at the most.
     private static let pieceFlows = 64
     private static let pieceBytes = 1 << 20
+    /// How many numbers a piece looks at, most of which may have been dropped: workers wait for it.
+    private static let pieceNumbers: UInt64 = 10_000
     /// After how long a silence something is sent, so that both ends notice if the other is gone.
     static let silenceMilliseconds: Int64 = 15_000
 
@@ -84,6 +86,9 @@ struct Recording: Sendable {
         return true
     }
 
+    /// Something is sent to its reader soon, to see whether that is there.
+    mutating func ask() { isSilent = true }
+
     /// Time has passed.
     mutating func tick(at moment: Int64) {
         if moment - lastSent >= Self.silenceMilliseconds { isSilent = true }
@@ -112,7 +117,8 @@ struct Recording: Sendable {
         piece.dropped = dropped
         dropped = 0
         var bytes = 0
-        while next < last, piece.flows.count < Self.pieceFlows, bytes < Self.pieceBytes {
+        let end = min(last, next + Self.pieceNumbers)
+        while next < end, piece.flows.count < Self.pieceFlows, bytes < Self.pieceBytes {
             if let flow = waiting.remove(next) {
                 waitingBytes -= flow.bytes
                 bytes += flow.bytes + flow.codedBodies * options.bodyBytes
@@ -120,8 +126,9 @@ struct Recording: Sendable {
             }
             next += 1
         }
-        if waiting.isEmpty, let end {
-            piece.end = end
+        if waiting.isEmpty { next = last }
+        if waiting.isEmpty, let reason = self.end {
+            piece.end = reason
             isOver = true
         }
         (lastSent, isSilent) = (moment, false)

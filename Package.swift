@@ -107,8 +107,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine", "PinObserving",
     ],
     "Gateway/Gateway": [
-        "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding",
-        "CachePolicy", "Trust",
+        "CInternationalNames", "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols",
+        "ContentCoding", "CachePolicy", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
         "PinfoldEngine", "PinObserving", "PinReporting", "Logging",

@@ -154,6 +154,19 @@ def test_the_fields_of_a_request_are_those_that_the_client_sent(gateway, origin)
     assert running.wait_access(1) == [{"request.x-a": "client", "request.x-b": "b"}]
 
 
+def test_userinfo_is_masked_wherever_a_value_or_a_head_is_cut(gateway, origin):
+    url = "http://h/?" + "a" * 985 + "http://user:SECRETONE" + "a" * 100 + "@h/"
+    torn = "http://user:SECRETTWO" + "a" * 4000 + "@h/"
+    there = origin(lambda _: reply(b"x", "200 OK", f"X-Url: {url}", f"Location: {torn}"))
+    running = gateway({"log": {"access": {
+        "fields": ["request.x-one", "request.referer", "response.x-url", "response.location"]}}})
+    assert running.get(there.url("/"), X_One=url, Referer=url).status == 200
+    (line,) = running.wait_access(1)
+    assert "SECRET" not in str(line)
+    assert line["request.x-one"] == line["response.x-url"] == line["request.referer"]
+    assert line["request.x-one"].startswith("http://h/?aaa")
+
+
 def test_a_share_of_what_was_served_has_lines_and_all_that_was_refused(gateway, origin):
     there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=60"))
     running = gateway({"log": {"access": {"sample": [{"status": "2xx", "share": "10%"}]}}})

@@ -293,6 +293,21 @@ def test_no_more_of_a_body_than_was_asked_for(running, origin, recorder):
     assert bomb_entry["response"]["content"]["_isCut"] is True
 
 
+def test_many_bodies_that_are_large_when_decoded(running, origin, recorder):
+    bomb = gzip.compress(b"abcdefg " * (512 << 10))
+    there = origin(lambda _: reply(bomb, "200 OK", "Content-Encoding: gzip"))
+    recording = recorder(running, "--bodies", "4MiB", "--size", "64MiB")
+    posted = (f"POST {there.url('/x')} HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
+              f"Content-Length: {len(bomb)}\r\nConnection: close\r\n\r\n").encode() + bomb
+    before = running.rss_bytes
+    for _ in range(40):
+        running.ask(posted)
+    until(lambda: recording.process.poll() is not None, "the file is as large as it may be")
+    assert running.peak_rss_bytes - before < 150 << 20
+    assert len(recording.entries) > 4
+    assert recording.entries[0]["request"]["postData"]["text"] == "abcdefg " * (512 << 10)
+
+
 def test_bodies_of_others_are_not_kept(running, origin, recorder):
     there = origin(lambda _: reply(b"a" * (1 << 20)))
     recorder(running, "--bodies", "4MiB", "--host", "other.test")
@@ -438,6 +453,49 @@ def test_standard_output(running, origin):
     assert len(json.loads(written)["log"]["entries"]) == 1
 
 
+def to_a_pipe(running: Gateway, *arguments: str) -> subprocess.Popen:
+    """A command that records to a pipe, once it does."""
+    process = subprocess.Popen(
+        [str(BINARY), "record", "-", "--config", str(running.config_file), *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert b"recording to standard output" in process.stderr.readline()
+    return process
+
+
+@pytest.mark.parametrize("traffic", [0, 3])
+def test_it_ends_when_nobody_reads_its_output_any_more(running, origin, traffic):
+    there = origin(lambda _: reply(b"x"))
+    with to_a_pipe(running) as process:
+        process.stdout.close()
+        for _ in range(traffic):
+            running.get(there.url("/x"))
+        assert process.wait(10 * SLOWDOWN) == 0
+    until(lambda: recordings_end(running), "its place is free again", 30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_although_its_reader_does_not_read(running, origin, number):
+    there = origin(lambda _: reply(b"a" * 20_000))
+    with to_a_pipe(running, "--bodies", "64KiB") as process:
+        for _ in range(10):
+            running.get(there.url("/x"))
+        time.sleep(0.5)
+        process.send_signal(number)
+        assert process.wait(20 * SLOWDOWN) == 1
+        assert b"standard output is incomplete" in process.stderr.read()
+        process.stdout.close()
+
+
+def test_a_limit_ends_it_although_its_reader_does_not_read(running, origin):
+    there = origin(lambda _: reply(b"a" * 20_000))
+    with to_a_pipe(running, "--bodies", "64KiB", "--duration", "2s") as process:
+        for _ in range(10):
+            running.get(there.url("/x"))
+        assert process.wait(40 * SLOWDOWN) == 1
+        assert b"standard output is incomplete" in process.stderr.read()
+        process.stdout.close()
+
+
 def test_a_file_is_replaced_only_if_that_is_asked_for(running, recorder):
     file = running.folder / "there.har"
     file.write_text("something else")
@@ -532,6 +590,17 @@ def test_there_are_four_at_a_time(running):
     for wire in wires:
         wire.close()
     until(lambda: recordings_end(running), "their places are free again")
+
+
+@pytest.mark.parametrize("is_tcp", [False, True])
+def test_places_of_clients_that_have_left_are_free(running, gateway, is_tcp):
+    where = ["--config", str(running.config_file)]
+    if is_tcp:
+        where = ["--admin", "%s:%d" % gateway({}).admin]
+    for number in range(12):
+        done = run_pinfold("record", str(running.folder / f"{number}.har"), "--duration", "100ms",
+                           *where)
+        assert done.returncode == 0, (number, done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,12 @@ func writeToStandardOutput(_ bytes: [UInt8]) {
 }
 
 /// Writes bytes to standard output. A closed pipe is not an error.
-func writeOutput(_ bytes: [UInt8]) throws(OutputError) {
-    let code = write(bytes[...], to: STDOUT_FILENO)
+/// - Parameter patienceMilliseconds: how long to wait for the reader; `nil` to wait forever.
+func writeOutput(
+    _ bytes: [UInt8], patienceMilliseconds: Int32? = nil
+) throws(OutputError) {
+    let code = write(
+        bytes[...], to: STDOUT_FILENO, patienceMilliseconds: patienceMilliseconds)
     if code != 0 { throw OutputError(code: code) }
 }
 

@@ -135,6 +135,26 @@ struct AccessLogFieldsTests {
             text == #"{"response.location":"https://***@h/","request.from":"a@b.test"}"# + "\n")
     }
 
+    @Test(arguments: [0, 10, 500, 985, 1000, 1010, 1015, 1030])
+    func `userinfo is masked where a value is cut within it`(count: Int) throws {
+        let padding = String(repeating: "a", count: count)
+        let url = "http://h/?\(padding)http://user:SECRET\(padding)@h/"
+        let text = try values(
+            [.request("x"), .response("location")], request: "GET / HTTP/1.1\r\nX: \(url)\r\n",
+            response: "HTTP/1.1 302 Found\r\nLocation: \(url)\r\n")
+        #expect(!text.contains("SEC"))
+        #expect(text.contains("http://h/?"))
+    }
+
+    @Test func `the last line of a head that is cut is left out`() throws {
+        let chosen = try #require(HeadFields([.response("a"), .response("location")]))
+        let head = Array("HTTP/1.1 302 Found\r\nA: 1\r\nLocation: http://u:SEC".utf8)
+        var notes = FlowNotes()
+        notes.fields = chosen.collect([UInt8]().span, head, isAnswerCut: true)
+        let text = line([.response("a"), .response("location")], notes: notes)
+        #expect(text == "{\"response.a\":\"1\"}\n")
+    }
+
     @Test func `values are bounded, each and all together`() throws {
         let long = String(repeating: "x", count: 3000)
         let names = (0..<AccessLogField.maximumOfHeads).map { "n\($0)" }

@@ -48,6 +48,18 @@ struct AccessLogOtherTextTests {
         #expect(logged == expected)
     }
 
+    @Test(arguments: [
+        ("http://user:SECRET", "http://***"), ("http://a@SECRET", "http://***"),
+        ("user:SECRET", "***"), ("http://host/SECRET", nil), ("http://u:p@host/a", nil),
+    ])
+    func `userinfo is not logged where the text is cut within it`(start: String, masked: String?) {
+        let text = start + String(repeating: "x", count: 1024)
+        let logged = rendered(Array(text.utf8)) { bytes, output in
+            Userinfo.redacting(bytes) { output.append($0) }
+        }
+        #expect(logged == masked ?? text.replacing("u:p@", with: "***@"))
+    }
+
     @Test func `times are those of the calendar`() throws {
         let rfc3339 = DateFormatter()
         rfc3339.locale = Locale(identifier: "en_US_POSIX")

@@ -122,6 +122,17 @@ struct HAREntryTests {
         #expect(value["_client"] == nil)
     }
 
+    @Test func `leaves out the line in which a head is cut, however short the head`() throws {
+        let flow = HeldFlow(
+            extra: HeldFlow.Extra(
+                responseHead: Array("HTTP/1.1 302 Found\r\nA: b\r\nLocation: http://u:SEC".utf8),
+                isResponseHeadCut: true))
+        let value = try entry(flow)
+        #expect(!value.description.contains("SEC"))
+        #expect(value["response"]?["headersSize"] == .number(-1))
+        #expect(value["response"]?["statusText"] == .string("Found"))
+    }
+
     @Test(arguments: [false, true])
     func `has the values of secret fields only if that was asked for`(isAskedFor: Bool) throws {
         let flow = answered(
@@ -151,6 +162,30 @@ struct HAREntryTests {
     func `has a URL that every reader takes`(start: String, url: String) throws {
         let flow = HeldFlow(start + " HTTP/1.1\r\nHost: h.test\r\n\r\n")
         #expect(try entry(flow)["request"]?["url"] == .string(url))
+    }
+
+    @Test(arguments: [
+        "a.test", "a.test:8080", "a.test:", "a.test.", "a_b.test", "-", "1a.test", "127.0.0.1:80",
+        "[::1]", "[::1]:443", "0xg", "xn--bcher-kva.test", "xn--e1afmkfd.xn--p1ai",
+        "xn--mgbh0fb.xn--kgbechtv:80", "xn--strae-oqa.test",
+    ])
+    func `has every host that URL parsers accept`(host: String) throws {
+        #expect(HARHost.isReadable(host))
+        let flow = HeldFlow("GET /x HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        #expect(try entry(flow)["request"]?["url"] == .string("http://\(host)/x"))
+    }
+
+    @Test(arguments: [
+        "xn--", "xn--a", "xn--a:80", "a.xn--zzzzzzzz99999", "xn--abc-", "xn--0-0hc", "xn--6a.test",
+        "xn--xnk", "1.2.3.4.5", "999.1.1.1", "a.1", "a.1.", "a.0x1", "a.0x", "a.08", "4294967296",
+        "a.test:65536", "a.test:x", "a:b:c", "[::1", "[]", "[::1]x", "[1.2.3.4]", "a b", "a%41",
+    ])
+    func `has no host that URL parsers refuse`(host: String) throws {
+        #expect(!HARHost.isReadable(host))
+        let flow = HeldFlow("GET /x HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        let value = try entry(flow)
+        #expect(value["request"]?["url"] == .string("http://unknown.invalid/x"))
+        #expect(value["_host"] == .string(host))
     }
 
     @Test func `has the parts of a query, decoded`() throws {

@@ -69,6 +69,22 @@ struct RecordingTests {
         #expect(large == [1], "a piece has no more than fits")
     }
 
+    @Test(arguments: [false, true])
+    func `counts a body with codings as what it may become`(isCoded: Bool) throws {
+        var recording = try recording()
+        let fields = isCoded ? "CONTENT-encoding: gzip\r\n" : "X-Content-Encoding: gzip\r\n"
+        for number in UInt64(1)...3 {
+            let held = HeldFlow(
+                exchange: number,
+                extra: HeldFlow.Extra(responseHead: Array("HTTP/1.1 200 OK\r\n\(fields)".utf8)))
+            recording.add(RecordedFlow(held, .of(response: [0x61])))
+        }
+        let sent = numbers(next(&recording))
+        #expect(sent == (isCoded ? [1] : [1, 2, 3]))
+        let rest = numbers(next(&recording))
+        #expect(rest == (isCoded ? [2] : nil))
+    }
+
     @Test func `drops what a slow reader does not take, of whom the most waits, and counts it`()
         throws
     {
@@ -80,6 +96,22 @@ struct RecordingTests {
         #expect(numbers(piece) == [1] + Array(22...30))
         let text = piece?.text(HAREntryTests.names) ?? ""
         #expect(text.contains("{\"type\":\"dropped\",\"count\":20}\n"))
+    }
+
+    @Test func `finds what waits behind many that were dropped`() throws {
+        var recording = try recording(limit: 4 * flow(1, bytes: 1000).bytes)
+        recording.add(flow(1, client: 7))
+        for number in 2...25_000 { recording.add(flow(UInt64(number), client: 8, bytes: 1000)) }
+        var found: [UInt64] = []
+        var pieces = 0
+        while found.last != 25_000, pieces < 10, let piece = next(&recording) {
+            found += numbers(piece) ?? []
+            pieces += 1
+        }
+        #expect(found.first == 1)
+        #expect(found.dropFirst().elementsEqual((25_002 - UInt64(found.count))...25_000))
+        let nothing = next(&recording)
+        #expect(nothing?.flows.count == nil)
     }
 
     @Test func `sends what waits before it ends, and nothing more`() throws {
@@ -187,6 +219,26 @@ struct RecordingsTests {
         #expect(recordings.isEmpty)
         #expect(!recordings.isActive)
         #expect(!recordings.wantsContents)
+        recordings.close()
+    }
+
+    @Test func `readers are sent something when there is no place`() throws {
+        let recordings = Recordings(labels: RouteLabels())
+        let sent = Locked<[Int: Int]>([:])
+        let pieces = try (0..<Recordings.limit).map { _ in
+            try #require(begun(recordings, try .all()))
+        }
+        func read(_ number: Int) {
+            pieces[number] { _ in sent.withLock { $0[number, default: 0] += 1 } }
+        }
+        for number in pieces.indices { read(number) }
+        eventually("they are greeted") { sent.withLock { $0.count == Recordings.limit } }
+        for number in pieces.indices { read(number) }
+        guard case .tooMany = recordings.begin(try .all()) else {
+            Issue.record("it was taken")
+            return
+        }
+        eventually("they are asked") { sent.withLock { $0.values.allSatisfy { $0 == 2 } } }
         recordings.close()
     }
 

@@ -81,18 +81,25 @@ final class HARFile {
     }
 
     /// Ends it.
-    /// - Parameter dropped: how many exchanges are not in it because they came too fast.
-    func finish(dropped: Int64) throws(WriteError) {
+    /// - Parameters:
+    ///   - dropped: how many exchanges are not in it because they came too fast.
+    ///   - patienceMilliseconds: how long whoever reads standard output is waited for; `nil` for
+    ///     ever.
+    func finish(dropped: Int64, patienceMilliseconds: Int32? = nil) throws(WriteError) {
         let ending = HARLog.ending(dropped: dropped)
         if descriptor < 0 {
-            try Self.print(ending)
+            try Self.print(ending, patienceMilliseconds)
         } else {
             try write(Array(ending.utf8), at: position)
         }
     }
 
-    private static func print(_ text: String) throws(WriteError) {
-        do throws(OutputError) { try writeOutput(Array(text.utf8)) } catch {
+    private static func print(
+        _ text: String, _ patienceMilliseconds: Int32? = nil
+    ) throws(WriteError) {
+        do throws(OutputError) {
+            try writeOutput(Array(text.utf8), patienceMilliseconds: patienceMilliseconds)
+        } catch {
             throw WriteError(description: "\(error)")
         }
     }

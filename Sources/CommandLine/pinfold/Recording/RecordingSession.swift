@@ -26,18 +26,46 @@ final class RecordingSession: Sendable {
         case brokenOff(String)
     }
 
+    /// What both threads know. It is never held during a write: a reader may hold that up for ever.
     private struct State {
-        var file: HARFile?
-        var lines = ArrivingLines()
+        var count: Int64 = 0
         var dropped: Int64 = 0
         /// Until when it goes on, of the monotonic clock.
         var end: Int64?
-        /// Why the gateway has ended it; `nil` if it has not.
-        var because: String?
+        /// Once there is one, the other thread begins no other write.
         var outcome: Outcome?
+        /// Whether the other thread uses the output.
+        var isWriting = false
     }
 
+    /// What is recorded: for the other thread while it writes, and for this one when it has ended.
+    private struct Output {
+        var file: HARFile?
+        var lines = ArrivingLines()
+        var dropped: Int64 = 0
+        /// Why the gateway has ended it; `nil` if it has not.
+        var because: String?
+    }
+
+    /// Why the first thread waits no longer.
+    private enum Event {
+        case signal
+        /// Whoever reads standard output has left.
+        case readerLeft
+        case notice
+        case timeout
+    }
+
+    /// How long a write may still take after a signal, and after a limit, in milliseconds.
+    private static let patienceMilliseconds: Int64 = 1000
+    private static let limitPatienceMilliseconds: Int64 = 10_000
+    /// How often a gateway is asked that has no place, or shuts down, and after how long again. The
+    /// place of a recording whose client has left without a word may be free only then.
+    private static let attempts = 4
+    private static let retryMilliseconds: Int32 = 500
+
     private let state = Locked(State())
+    private let output = Locked(Output())
     private let wake: Int32
     private let signals: Int32
     private let path: String
@@ -69,44 +97,87 @@ final class RecordingSession: Sendable {
     }
 
     /// What has been recorded.
-    var figures: (count: Int64, dropped: Int64) {
-        state.withLock { ($0.file?.count ?? 0, $0.dropped) }
-    }
+    var figures: (count: Int64, dropped: Int64) { state.withLock { ($0.count, $0.dropped) } }
 
-    /// Records until the end. The file is finished then.
+    /// Records until the end. The file is finished then, unless its reader holds that up.
     func run(_ gateway: RunningGateway, _ target: String) throws -> Outcome {
         let thread = try Thread(name: "recording") { [self] in feed(gateway, target) }
-        waitForEnd()
+        let isSignalled = waitForEnd()
         let outcome = state.withLock { state -> Outcome in
             let outcome = state.outcome ?? .complete
             state.outcome = outcome
+            return outcome
+        }
+        // It may be waiting for the gateway, or for whoever reads: the program ends without it.
+        _ = thread
+        guard waitForWriter(isSignalled) else {
+            return .notWritten("\(name) is incomplete: a write has not ended in time")
+        }
+        return output.withLock { output in
             do throws(HARFile.WriteError) {
-                try state.file?.finish(dropped: state.dropped)
+                try output.file?.finish(
+                    dropped: output.dropped, patienceMilliseconds: Int32(Self.patienceMilliseconds))
                 return outcome
             } catch {
                 return .notWritten("\(error)")
             }
         }
-        // It may be waiting for the gateway: the program ends without it.
-        _ = thread
-        return outcome
     }
 
-    /// Until a signal comes, the time is over, or the other thread has ended.
-    private func waitForEnd() {
+    private var isStandardOutput: Bool { path == "-" }
+    private var name: String { isStandardOutput ? "standard output" : path }
+
+    /// Until a signal comes, the time is over, whoever reads has left, or the other thread has
+    /// ended. Returns whether it was a signal.
+    private func waitForEnd() -> Bool {
         while state.withLock({ $0.outcome == nil }) {
             let end = state.withLock { $0.end }
             let left = end.map { max(0, $0 - Clock.monotonicMilliseconds()) }
-            var waited = [signals, wake].map {
-                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
-            }
-            let count = poll(&waited, 2, left.map { Int32(clamping: $0) } ?? -1)
-            if left == 0 || waited[0].revents != 0 { return }
-            if count > 0 {
-                var value: UInt64 = 0
-                _ = read(wake, &value, MemoryLayout<UInt64>.size)
+            switch wait(milliseconds: left, watchesReader: isStandardOutput) {
+            case .signal: return true
+            case .readerLeft: return false
+            case .timeout where left == 0: return false
+            case .notice, .timeout: continue
             }
         }
+        return false
+    }
+
+    /// Until the other thread writes no more. Returns `false` if that takes too long, or a signal
+    /// comes.
+    private func waitForWriter(_ isSignalled: Bool) -> Bool {
+        let patience =
+            isSignalled ? Self.patienceMilliseconds : Self.limitPatienceMilliseconds
+        let end = Clock.monotonicMilliseconds() + patience
+        while state.withLock({ $0.isWriting }) {
+            let left = end - Clock.monotonicMilliseconds()
+            if left <= 0 { return false }
+            if case .signal = wait(milliseconds: left, watchesReader: false) { return false }
+        }
+        return true
+    }
+
+    /// - Parameter milliseconds: `nil` for no limit.
+    private func wait(milliseconds: Int64?, watchesReader: Bool) -> Event {
+        // Errors are reported whatever is asked for: that of a pipe is that nobody reads it.
+        var waited = [
+            pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: watchesReader ? STDOUT_FILENO : -1, events: 0, revents: 0),
+        ]
+        let count = poll(&waited, 3, milliseconds.map { Int32(clamping: $0) } ?? -1)
+        guard count > 0 else { return .timeout }
+        if waited[0].revents != 0 {
+            var taken = signalfd_siginfo()
+            _ = read(signals, &taken, MemoryLayout<signalfd_siginfo>.size)
+            return .signal
+        }
+        if waited[2].revents & Int16(POLLERR | POLLHUP) != 0 { return .readerLeft }
+        if waited[1].revents != 0 {
+            var value: UInt64 = 0
+            _ = read(wake, &value, MemoryLayout<UInt64>.size)
+        }
+        return .notice
     }
 
     private func notify() {
@@ -122,78 +193,97 @@ final class RecordingSession: Sendable {
     // MARK: The thread
 
     private func feed(_ gateway: RunningGateway, _ target: String) {
+        var attempts = Self.attempts
         while true {
-            state.withLock { ($0.lines, $0.because) = (ArrivingLines(), nil) }
+            output.withLock { ($0.lines, $0.because) = (ArrivingLines(), nil) }
             let end = gateway.follow(target) { [self] in take($0) }
-            let (isOver, because) = state.withLock { ($0.outcome != nil, $0.because) }
-            if isOver { return notify() }
-            switch end {
+            if state.withLock({ $0.outcome != nil }) { return notify() }
+            if case .refused(let answer) = end, answer.status == 503, attempts > 1 {
+                attempts -= 1
+                _ = poll(nil, 0, Self.retryMilliseconds)
+                continue
+            }
+            switch (end, output.withLock { $0.because }) {
             // Another configuration may say otherwise who may record what: it is asked again.
-            case .ended where because == "configuration": continue
-            case .ended where because == "bye":
+            case (.ended, "configuration"): continue
+            case (.ended, "bye"):
                 return self.end(
                     .brokenOff(
                         "\(gateway.name): the gateway shuts down, or another process serves"))
-            case .ended:
+            case (.ended, _):
                 return self.end(.brokenOff("\(gateway.name): the connection was closed"))
-            case .refused(let answer): return self.end(.brokenOff(answer.problem))
-            case .failed(let problem): return self.end(.brokenOff(problem))
+            case (.refused(let answer), _): return self.end(.brokenOff(answer.problem))
+            case (.failed(let problem), _): return self.end(.brokenOff(problem))
             }
         }
     }
 
     /// Takes what has arrived. Returns `false` if no more is wanted.
     private func take(_ bytes: [UInt8]) -> Bool {
-        let (goesOn, begins) = state.withLock { state -> (Bool, Bool) in
-            guard state.outcome == nil else { return (false, false) }
-            let isNew = state.file == nil
-            guard let lines = state.lines.add(bytes) else {
-                state.outcome = .brokenOff("the gateway sends a line that is too long")
-                return (false, false)
+        let isWanted = state.withLock { state -> Bool in
+            state.isWriting = state.outcome == nil
+            return state.isWriting
+        }
+        guard isWanted else { return false }
+        let (outcome, begins) = output.withLock { output -> (Outcome?, Bool) in
+            let isNew = output.file == nil
+            guard let lines = output.lines.add(bytes) else {
+                return (.brokenOff("the gateway sends a line that is too long"), false)
             }
-            for line in lines where state.outcome == nil { take(line, &state) }
-            return (state.outcome == nil, isNew && state.file != nil)
+            for line in lines where state.withLock({ $0.outcome == nil }) {
+                if let outcome = take(line, &output) { return (outcome, false) }
+            }
+            return (nil, isNew && output.file != nil)
         }
         if begins, !isSilent {
-            let name = path == "-" ? "standard output" : path
             writeToStandardError("recording to \(name) until Ctrl-C or a limit\n")
+        }
+        let goesOn = state.withLock { state -> Bool in
+            state.isWriting = false
+            if begins { state.end = limits.duration.map { Clock.monotonicMilliseconds() + $0 } }
+            if state.outcome == nil { state.outcome = outcome }
+            return state.outcome == nil
         }
         if begins || !goesOn { notify() }
         return goesOn
     }
 
-    private func take(_ line: [UInt8], _ state: inout State) {
+    /// Takes a line. Returns how the recording ends with it; `nil` if it goes on.
+    private func take(_ line: [UInt8], _ output: inout Output) -> Outcome? {
         let limit = DocumentLimits(bytes: ArrivingLines.limit)
         let value = try? JSONDocument.value(of: line, limits: limit)
         switch value?["type"]?.text {
-        case "hello": begin(&state)
+        case "hello": return begin(&output)
         case "entry":
-            if let file = state.file, let entry = value?["entry"] { add(entry, to: file, &state) }
-        case "dropped": state.dropped += value?["count"]?.count ?? 0
-        case "end": state.because = value?["because"]?.text
-        default: state.outcome = .brokenOff("what the gateway sends is no recording")
+            guard let file = output.file, let entry = value?["entry"] else { return nil }
+            return add(entry, to: file)
+        case "dropped":
+            output.dropped += value?["count"]?.count ?? 0
+            state.withLock { $0.dropped = output.dropped }
+        case "end": output.because = value?["because"]?.text
+        default: return .brokenOff("what the gateway sends is no recording")
+        }
+        return nil
+    }
+
+    private func begin(_ output: inout Output) -> Outcome? {
+        guard output.file == nil else { return nil }
+        do throws(HARFile.WriteError) {
+            output.file = try HARFile(path, replaces: replaces, limit: limits.size ?? .max)
+            return nil
+        } catch {
+            return .notWritten("\(error)")
         }
     }
 
-    private func begin(_ state: inout State) {
-        guard state.file == nil else { return }
+    private func add(_ entry: DocumentValue, to file: HARFile) -> Outcome? {
         do throws(HARFile.WriteError) {
-            state.file = try HARFile(path, replaces: replaces, limit: limits.size ?? .max)
+            guard try file.add("\(entry)") else { return .complete }
         } catch {
-            state.outcome = .notWritten("\(error)")
+            return .notWritten("\(error)")
         }
-        state.end = limits.duration.map { Clock.monotonicMilliseconds() + $0 }
-    }
-
-    private func add(_ entry: DocumentValue, to file: HARFile, _ state: inout State) {
-        do throws(HARFile.WriteError) {
-            guard try file.add("\(entry)") else {
-                state.outcome = .complete
-                return
-            }
-        } catch {
-            state.outcome = .notWritten("\(error)")
-        }
-        if let count = limits.count, file.count >= count { state.outcome = .complete }
+        state.withLock { $0.count = file.count }
+        if let count = limits.count, file.count >= count { return .complete }
+        return nil
     }
 }

@@ -42,7 +42,7 @@ final class KeptHeads: ForwardingStream {
     override func withdrawHead() -> Bool {
         let isWithdrawn = stream.withdrawHead()
         if isWithdrawn {
-            exchange.remarks.sent(head: [])
+            exchange.remarks.sent(head: [], isCut: false)
             contents?.withdrawn()
         }
         return isWithdrawn
@@ -59,7 +59,8 @@ final class KeptHeads: ForwardingStream {
     }
 
     private func note(_ head: borrowing HeadDraft) {
-        exchange.remarks.sent(head: head.beginning(of: headBytes))
+        let (beginning, isCut) = head.beginning(of: headBytes)
+        exchange.remarks.sent(head: beginning, isCut: isCut)
     }
 }
 
@@ -75,9 +76,9 @@ extension Exchange {
 }
 
 extension HeadDraft {
-    /// The first bytes that have been written.
-    fileprivate borrowing func beginning(of count: Int) -> [UInt8] {
-        guard !fields.overflowed else { return [] }
-        return Array(buffer.writable[..<min(fields.count, count)])
+    /// The first bytes that have been written, and whether there are more.
+    fileprivate borrowing func beginning(of count: Int) -> (bytes: [UInt8], isCut: Bool) {
+        guard !fields.overflowed else { return ([], false) }
+        return (Array(buffer.writable[..<min(fields.count, count)]), fields.count > count)
     }
 }

@@ -53,13 +53,7 @@ extension AccessLogFormatter {
             return
         }
         output.append(field.start)
-        if value.contains(UInt8(ascii: "@")) {
-            // Location, Origin, Referer and many others have URLs.
-            var text = MaskedHead.withoutUserinfo(String(decoding: value, as: UTF8.self))
-            text.withUTF8 { JSONText.append(UnsafeRawBufferPointer($0), to: &output) }
-        } else {
-            JSONText.append(value, to: &output)
-        }
+        JSONText.append(value, to: &output)
         output.append("\"")
     }
 

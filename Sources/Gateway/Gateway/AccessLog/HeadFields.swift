@@ -44,22 +44,31 @@ struct HeadFields: Sendable {
     /// - Parameters:
     ///   - head: the request's, as the client sent it, in the form of HTTP/1.
     ///   - answer: the response's, likewise; empty if it is not known.
-    func collect(_ head: Span<UInt8>, _ answer: [UInt8]) -> [UInt8] {
+    ///   - isAnswerCut: whether that is only its beginning.
+    func collect(
+        _ head: Span<UInt8>, _ answer: [UInt8], isAnswerCut: Bool = false
+    ) -> [UInt8] {
         var fields: [UInt8] = []
         if !request.isEmpty {
-            head.withUnsafeBytes { Self.collect(request, in: $0, of: .request, to: &fields) }
+            head.withUnsafeBytes {
+                Self.collect(request, in: Self.find(request, in: $0), $0, .request, to: &fields)
+            }
         }
         if !response.isEmpty {
-            answer.withUnsafeBytes { Self.collect(response, in: $0, of: .response, to: &fields) }
+            answer.withUnsafeBytes {
+                let found = Self.find(response, in: $0, isCut: isAnswerCut)
+                Self.collect(response, in: found, $0, .response, to: &fields)
+            }
         }
         return fields
     }
 
+    /// Adds the values of the lines that were found. Of a URL that is cut within its userinfo
+    /// nobody could tell that it has some, so that is masked before.
     private static func collect(
-        _ names: [[UInt8]], in bytes: UnsafeRawBufferPointer, of head: Head,
-        to fields: inout [UInt8]
+        _ names: [[UInt8]], in found: [(name: Int, value: Range<Int>)],
+        _ bytes: UnsafeRawBufferPointer, _ head: Head, to fields: inout [UInt8]
     ) {
-        let found = find(names, in: bytes)
         for (index, name) in names.enumerated() where found.contains(where: { $0.name == index }) {
             let start = fields.count
             fields += [head.rawValue, UInt8(clamping: name.count), 0, 0]
@@ -67,7 +76,13 @@ struct HeadFields: Sendable {
             let valueStart = fields.count
             for line in found where line.name == index {
                 if fields.count > valueStart { fields += ", ".utf8 }
-                fields += bytes[line.value]
+                let value = bytes[line.value]
+                // Location, Origin, Referer and many others have URLs.
+                if value.contains(UInt8(ascii: "@")) {
+                    fields += MaskedHead.withoutUserinfo(value)
+                } else {
+                    fields += value
+                }
                 let excess = fields.count - valueStart - maximumValueBytes
                 if excess > 0 { fields.removeLast(excess) }
             }
@@ -79,13 +94,16 @@ struct HeadFields: Sendable {
     }
 
     /// The lines whose names are among these, with the ranges of their values.
+    /// - Parameter isCut: whether more followed: the line at the end would then be another one.
     private static func find(
-        _ names: [[UInt8]], in bytes: UnsafeRawBufferPointer
+        _ names: [[UInt8]], in bytes: UnsafeRawBufferPointer, isCut: Bool = false
     ) -> [(name: Int, value: Range<Int>)] {
         var found: [(name: Int, value: Range<Int>)] = []
         var start = 0
         while start < bytes.count {
-            let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+            let newline = bytes[start...].firstIndex(of: UInt8(ascii: "\n"))
+            if newline == nil, isCut { break }
+            let end = newline ?? bytes.count
             // A start line has a space before its first colon, and is no field's.
             if let colon = bytes[start..<end].firstIndex(of: UInt8(ascii: ":")),
                 let name = names.firstIndex(where: { isEqual($0, bytes[start..<colon]) })

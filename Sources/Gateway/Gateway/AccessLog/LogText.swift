@@ -37,7 +37,11 @@ enum Userinfo {
         body(UnsafeRawBufferPointer(rebasing: bytes[secret.upperBound...]))
     }
 
-    /// The range of the userinfo: from the authority's start to its last `@`.
+    /// The length from which on a text may have been cut: logs keep more of each (``FlowQueue``).
+    private static let cutBytes = 1024
+
+    /// The range of the userinfo: from the authority's start to its last `@`. Where a text is cut
+    /// within its authority, that may be all of it.
     private static func range(_ bytes: UnsafeRawBufferPointer) -> Range<Int>? {
         guard let first = bytes.first, first != UInt8(ascii: "/") else { return nil }
         var start = 0
@@ -59,6 +63,7 @@ enum Userinfo {
                 index += 1
             }
         }
+        if bytes.count >= cutBytes { return start..<bytes.count }
         return at.map { start..<$0 }
     }
 

@@ -20,6 +20,8 @@ struct HeldFlow: Sendable {
     /// What of an exchange is held or recorded besides what the access log has.
     struct Extra {
         var responseHead: [UInt8] = []
+        /// Whether it had more bytes.
+        var isResponseHeadCut = false
         /// Why it was refused or failed, in words.
         var detail: [UInt8] = []
         /// The bodies that are kept for recordings.
@@ -68,7 +70,8 @@ struct HeldFlow: Sendable {
         chain = extra.chain
         let held = head.extracting(first: limits.head)
         isHeadCut = head.count > held.count
-        isResponseHeadCut = extra.responseHead.count >= limits.responseHead
+        isResponseHeadCut =
+            extra.isResponseHeadCut || extra.responseHead.count > limits.responseHead
         (method, target) = (texts.method.cut(to: held.count), texts.target.cut(to: held.count))
         isTargetCut = texts.target.end > held.count
         // A part of it would be another host.
@@ -145,6 +148,7 @@ extension HeldFlow.Extra {
     /// What an exchange that has ended leaves.
     init(of exchange: Exchange) {
         responseHead = exchange.remarks.responseHead
+        isResponseHeadCut = exchange.remarks.isResponseHeadCut
         if let fault = exchange.remarks.fault { detail = Array(fault.explanation.utf8) }
         contents = exchange.remarks.contents
         chain = exchange.serverChain

@@ -85,7 +85,12 @@ struct MaskedHead: Sendable {
     /// A value with `***` in place of the userinfo in each of its URLs: Referer, Location, Link and
     /// whatever else may have some.
     static func withoutUserinfo(_ value: some StringProtocol) -> String {
-        let value = Array(value.utf8)
+        String(decoding: withoutUserinfo(value.utf8), as: UTF8.self)
+    }
+
+    /// The same for bytes.
+    static func withoutUserinfo(_ value: some Collection<UInt8>) -> [UInt8] {
+        let value = Array(value)
         let slashes = Array("//".utf8)
         let ends = Array("/?#\\\"'<>, \t".utf8)
         var shown: [UInt8] = []
@@ -104,7 +109,7 @@ struct MaskedHead: Sendable {
                 index = at
             }
         }
-        return String(decoding: shown, as: UTF8.self)
+        return shown
     }
 }
 

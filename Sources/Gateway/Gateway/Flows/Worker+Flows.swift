@@ -55,7 +55,9 @@ extension Worker: EnvironmentHost {
         guard let log = shared.accessLog, index < log.producers.count else { return }
         var notes = notes
         if let fields = logging.fields {
-            notes.fields = fields.collect(head, exchange.remarks.responseHead)
+            notes.fields = fields.collect(
+                head, exchange.remarks.responseHead,
+                isAnswerCut: exchange.remarks.isResponseHeadCut)
         }
         log.producers[index].log(
             record, head: head, texts: texts, session: exchange.intake.ingress?.session,

@@ -49,6 +49,8 @@ struct HAREntry: Sendable {
                 entry["_" + member.key] = member.value
             }
         }
+        let host = view.target.host
+        if !host.isEmpty, !HARHost.isReadable(host) { entry["_host"] = .string(host) }
         if let detail = view.full(view.flow.detail) { entry["_detail"] = .string(detail) }
         return .dictionary(entry)
     }
@@ -164,11 +166,7 @@ struct HARURL: Sendable {
 
     /// - Parameter showsQuery: otherwise it is `***`.
     init(_ target: FlowTarget, showsQuery: Bool) {
-        let isHost =
-            !target.host.isEmpty
-            && target.host.utf8.allSatisfy {
-                ASCII.isLetter($0) || ASCII.isDigit($0) || ".-_:[]".utf8.contains($0)
-            }
+        let isHost = HARHost.isReadable(target.host)
         // A tunnel has no scheme. Nearly all are for TLS.
         let scheme = target.scheme ?? (isHost ? "https" : "http")
         let isURL = scheme == "http" || scheme == "https"

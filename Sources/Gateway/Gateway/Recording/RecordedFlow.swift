@@ -9,6 +9,8 @@ struct RecordedFlow: Sendable {
     var response = KeptContent()
     /// Whether bodies were kept of it.
     private(set) var hasContents = false
+    /// How many of the bodies have codings, and may be far larger when these are undone.
+    private(set) var codedBodies = 0
     /// Keeps the room for the bodies.
     private var lease: (any ContentLease)?
 
@@ -19,6 +21,17 @@ struct RecordedFlow: Sendable {
         (request, response) = (contents.request, contents.response)
         lease = contents.lease
         hasContents = true
+        if !request.bytes.isEmpty, Self.isCoded(flow.head) { codedBodies += 1 }
+        if !response.bytes.isEmpty, Self.isCoded(flow.responseHead) { codedBodies += 1 }
+    }
+
+    /// Whether a head has a line of Content-Encoding, whatever that says.
+    private static func isCoded(_ head: ArraySlice<UInt8>) -> Bool {
+        let name = Array("content-encoding:".utf8)
+        return head.split(separator: UInt8(ascii: "\n")).contains { line in
+            line.count >= name.count
+                && zip(line, name).allSatisfy { ASCII.lowercased($0) == $1 }
+        }
     }
 
     /// About how many bytes it takes while it waits for a reader.

@@ -9,9 +9,12 @@ import PinfoldEngine
 struct Recording: Sendable {
     /// The most bytes that wait for a reader.
     static let waitingBytes = 32 << 20
-    /// The most exchanges in a piece, and after how many bytes of them no other is added.
+    /// The most exchanges in a piece, and after how many bytes of them no other is added. A body
+    /// with codings counts as what it may be without them, at the most.
     private static let pieceFlows = 64
     private static let pieceBytes = 1 << 20
+    /// How many numbers a piece looks at, most of which may have been dropped: workers wait for it.
+    private static let pieceNumbers: UInt64 = 10_000
     /// After how long a silence something is sent, so that both ends notice if the other is gone.
     static let silenceMilliseconds: Int64 = 15_000
 
@@ -83,6 +86,9 @@ struct Recording: Sendable {
         return true
     }
 
+    /// Something is sent to its reader soon, to see whether that is there.
+    mutating func ask() { isSilent = true }
+
     /// Time has passed.
     mutating func tick(at moment: Int64) {
         if moment - lastSent >= Self.silenceMilliseconds { isSilent = true }
@@ -111,16 +117,18 @@ struct Recording: Sendable {
         piece.dropped = dropped
         dropped = 0
         var bytes = 0
-        while next < last, piece.flows.count < Self.pieceFlows, bytes < Self.pieceBytes {
+        let end = min(last, next + Self.pieceNumbers)
+        while next < end, piece.flows.count < Self.pieceFlows, bytes < Self.pieceBytes {
             if let flow = waiting.remove(next) {
-                bytes += flow.bytes
+                waitingBytes -= flow.bytes
+                bytes += flow.bytes + flow.codedBodies * options.bodyBytes
                 piece.flows.append(flow)
             }
             next += 1
         }
-        waitingBytes -= bytes
-        if waiting.isEmpty, let end {
-            piece.end = end
+        if waiting.isEmpty { next = last }
+        if waiting.isEmpty, let reason = self.end {
+            piece.end = reason
             isOver = true
         }
         (lastSent, isSilent) = (moment, false)
@@ -139,22 +147,23 @@ struct RecordingPiece: Sendable {
 
     /// The lines; an empty one if there is nothing to say.
     func text(_ names: FlowNames) -> String {
-        var lines: [DocumentValue] = []
+        var text = ""
         if isFirst {
-            lines.append(
-                Self.line("hello", ["access": .string(options.isFull ? "full" : "masked")]))
+            text += Self.line("hello", ["access": .string(options.isFull ? "full" : "masked")])
         }
         if dropped > 0 {
-            lines.append(Self.line("dropped", ["count": .number(DocumentNumber(dropped))]))
+            text += Self.line("dropped", ["count": .number(DocumentNumber(dropped))])
         }
-        lines += flows.map { Self.line("entry", ["entry": HAREntry($0, names, options).json]) }
-        if let end { lines.append(Self.line("end", ["because": .string(end.rawValue)])) }
-        return lines.isEmpty ? "\n" : lines.map { "\($0)\n" }.joined()
+        for flow in flows {
+            text += Self.line("entry", ["entry": HAREntry(flow, names, options).json])
+        }
+        if let end { text += Self.line("end", ["because": .string(end.rawValue)]) }
+        return text.isEmpty ? "\n" : text
     }
 
-    private static func line(_ type: String, _ members: DocumentDictionary) -> DocumentValue {
+    private static func line(_ type: String, _ members: DocumentDictionary) -> String {
         var line: DocumentDictionary = ["type": .string(type)]
         for member in members.members { line[member.key] = member.value }
-        return .dictionary(line)
+        return "\(DocumentValue.dictionary(line))\n"
     }
 }

@@ -70,13 +70,27 @@ package final class Recordings: Sendable {
             note(state)
             return (false, state.last)
         }
-        guard let id else { return isEnding ? .ending : .tooMany }
+        guard let id else {
+            if isEnding { return .ending }
+            findLeft()
+            return .tooMany
+        }
         let place = RecordingPlace(id: id) { [self] in leave($0) }
         tellWorkers(RecordingRound(workers: workers) { [self] in isFollowed(id) })
         return .records { [self] reply in
             let isReader = state.withLock { $0.recordings[place.id]?.wait(reply) ?? false }
             if isReader { write(place.id) } else { reply(.end) }
         }
+    }
+
+    /// Sends something to all readers: those that have left while there was nothing to send give up
+    /// their places then.
+    private func findLeft() {
+        let ids = state.withLock { state in
+            for id in state.recordings.keys { state.recordings[id]?.ask() }
+            return Array(state.recordings.keys)
+        }
+        for id in ids { write(id) }
     }
 
     private func leave(_ id: UInt64) {

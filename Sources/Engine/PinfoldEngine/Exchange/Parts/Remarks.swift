@@ -23,8 +23,12 @@ extension Exchange {
         /// The beginning of the final head that the client was sent, in the form of HTTP/1; empty
         /// unless it is kept (``Environment/keepsResponseHeads``).
         package private(set) var responseHead: [UInt8] = []
+        /// Whether it has more bytes than are kept.
+        package private(set) var isResponseHeadCut = false
 
-        mutating func sent(head: [UInt8]) { responseHead = head }
+        mutating func sent(head: [UInt8], isCut: Bool) {
+            (responseHead, isResponseHeadCut) = (head, isCut)
+        }
 
         /// What is kept of the content of both messages; `nil` unless a recording wants it.
         package private(set) var contents: KeptContents?

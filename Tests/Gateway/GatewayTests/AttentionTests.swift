@@ -57,6 +57,16 @@ struct AttentionTests {
         #expect(HostReport(now: now, before: now).causes.isEmpty, "none lately")
     }
 
+    @Test func `a host of which everything failed before, too, stays in trouble`() {
+        var (now, before) = (HostTraffic(label: "a"), HostTraffic(label: "a"))
+        (before.exchanges, before.failures) = (50, 50)
+        (now.exchanges, now.failures) = (100, 100)
+        #expect(HostReport(now: now, before: before).troubles.map(\.word) == ["failures"])
+        // Half of them are what is usual there.
+        (before.failures, now.failures) = (25, 50)
+        #expect(HostReport(now: now, before: before).troubles.isEmpty)
+    }
+
     @Test func `one server without a pinned key is critical`() {
         var now = HostTraffic(label: "a")
         (now.exchanges, now.failures) = (1000, 1)

@@ -62,7 +62,6 @@ extension GatewayProcess {
         if found.snapshot != configuration {
             do {
                 let (generation, _) = try adopt(found.snapshot)
-                look.adopt(found.snapshot, generation: generation, from: nil)
                 logger.notice(
                     "changed configuration files are now in effect",
                     metadata: ["generation": "\(generation)"])

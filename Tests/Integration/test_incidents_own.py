@@ -93,6 +93,10 @@ def test_descriptors_that_are_gone(gateway, origin, workspace):
         after = running.metrics()
         assert after["process_open_fds"] == after["process_max_fds"] == 80
         assert after["pinfold_accept_pauses_total"] > 0
+        # A connection that could stay gives its descriptor up.
+        with Wire(running.admin) as wire:
+            answer = wire.ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (answer.status, answer.get("Connection")) == (200, "close")
         # Who is connected is served.
         clients[0].send(whole[20:])
         assert clients[0].read().body == b"x"

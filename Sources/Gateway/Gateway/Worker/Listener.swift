@@ -37,6 +37,9 @@ final class Listener: EventHandler {
         reserve.fill()
     }
 
+    /// Whether the administrative address accepts connections by what it keeps for need.
+    var isReserveInUse: Bool { hasBegun && reserve.isInUse }
+
     /// Called when a connection of the administrative address has been closed.
     func fillReserve() {
         if hasBegun { reserve.fill() }

@@ -370,7 +370,8 @@ def free_port() -> int:
 def refusing_port(port: int = 0) -> Iterator[int]:
     """A port of 127.0.0.1 that refuses connections: nobody listens there, and nobody else gets it."""
     with socket.socket() as held:
-        # Also where something has just listened.
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if port:
+            # Something has just listened there.
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", port))
         yield held.getsockname()[1]

@@ -287,6 +287,23 @@ def test_json_of_refused_clients_expired_pinsets_and_addresses(pki, tmp_path):
     assert found["cache"]["takesPart"] is False
 
 
+def test_what_is_not_asked_says_why(pki, tmp_path):
+    parents = {"corp": {"url": "http://127.0.0.1:1"}}
+    to_corp = "not checked: requests are sent to the parent proxy corp in clear text"
+    for ways, wanted in (
+            (["corp"], to_corp),
+            (["corp", "direct"], f"{to_corp}, and to the server itself only if that cannot be used")):
+        config = configuration(pki, {"parents": ways}, parents=parents)
+        _, shown = explained(tmp_path, config, f"http://{HOST}:1/", "--connect")
+        assert shown["server"] == wanted
+        _, found = explain_json(tmp_path, f"http://{HOST}:1/", "--connect")
+        assert found["server"]["verdict"] == "not-asked"
+    config = {"listeners": [{"name": "app", "address": "127.0.0.1:0", "kind": "reverse",
+                             "upstream": "unix:/run/app.sock"}]}
+    _, shown = explained(tmp_path, config, "unix:/run/app.sock", "--connect")
+    assert shown["server"] == "not checked: this command does not connect to Unix sockets"
+
+
 @pytest.mark.parametrize("kind", ["trusted", "refused", "unreachable", "reached"])
 def test_json_of_a_live_server(origin, pki, tmp_path, kind):
     leaf = pki.self_signed(HOST) if kind == "refused" else pki.intermediate.issue(HOST)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
+
 import pytest
-from support.gateway import Gateway
+from support.gateway import Gateway, refusing_port
 from support.origin import reply
 from support.wait import until
 from support.wire import request
@@ -340,6 +342,40 @@ def test_another_certificate_is_shown_to_whom_it_was_presented(gateway, origin, 
           "the new certificate")
     shown = flow(running, held_before["id"], **BEARER)["serverChain"]
     assert shown["certificates"][0]["pin"] == first.pin
+
+
+def test_a_chain_is_shown_only_where_it_was_judged(gateway, origin, pki, tmp_path):
+    """The same server has one by another connection, which says nothing about these exchanges."""
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf, Connection="close")
+    config = configuration(pki)
+    del config["hosts"][0]["pinsets"], config["pinsets"]
+    config["hosts"][0]["tunnel"] = "pass"
+    running = gateway(with_token(config, tmp_path))
+    assert chain_of(running, there)["verdict"] == "trusted"
+
+    def shown(query: str) -> dict:
+        (one, *_) = until(lambda: flows(running, query, **BEARER)["flows"], query)
+        return flow(running, one["id"], **BEARER)
+
+    # Nobody has verified anything.
+    tunnel, answer = running.connect(f"{HOST}:{there.port}")
+    tunnel.close()
+    assert answer.status == 200
+    assert "serverChain" not in shown("method=CONNECT")
+    # The handshake ends before a certificate is sent.
+    context = leaf.server_context(maximum=ssl.TLSVersion.TLSv1_2)
+    context.set_ciphers("DHE-RSA-AES256-GCM-SHA384")
+    there.tls = context
+    assert ask(running, there).status == 502
+    assert "serverChain" not in shown("reason=tls-alert-received")
+    # Nobody listens any more.
+    there.close()
+    with refusing_port(there.port):
+        assert ask(running, there).status == 502
+        assert "serverChain" not in shown("reason=connection-refused")
+    assert any("serverChain" in flow(running, one["id"], **BEARER)
+               for one in flows(running, f"host={HOST}", **BEARER)["flows"]), "it is still known"
 
 
 def test_certificates_are_not_shown_without_the_token(gateway, origin, pki):

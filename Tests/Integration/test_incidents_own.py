@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.gateway import free_port
 from support.incidents import Operator, crowd, fields, fires, has
 from support.origin import HTTPOrigin, reply, serving
 from support.wait import until
 from support.wire import Wire, request
-from test_incidents import incident
+from test_incidents import incident, refused  # noqa: F401
 from test_live_page import browse  # noqa: F401
 
 
@@ -93,6 +92,10 @@ def test_descriptors_that_are_gone(gateway, origin, workspace):
         after = running.metrics()
         assert after["process_open_fds"] == after["process_max_fds"] == 80
         assert after["pinfold_accept_pauses_total"] > 0
+        # A connection that could stay gives its descriptor up.
+        with Wire(running.admin) as wire:
+            answer = wire.ask("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (answer.status, answer.get("Connection")) == (200, "close")
         # Who is connected is served.
         clients[0].send(whole[20:])
         assert clients[0].read().body == b"x"
@@ -202,10 +205,9 @@ def test_an_own_certificate_that_has_expired(gateway, origin, pki, workspace):
 # In a browser
 
 
-def test_the_page_says_first_which_host_and_why(gateway, pki, browse):  # noqa: F811
+def test_the_page_says_first_which_host_and_why(gateway, pki, browse, refused):  # noqa: F811
     """A server that is down, and one with another key: the overview has both with their causes, and
     one click leads to what failed."""
-    port = free_port()
     pins = [pki.self_signed(f"{number}.test").pin for number in range(2)]
     context = pki.intermediate.issue("pinned.test").server_context()
     with serving(HTTPOrigin(lambda _: reply(b"x"), tls=context)) as there:
@@ -215,7 +217,7 @@ def test_the_page_says_first_which_host_and_why(gateway, pki, browse):  # noqa: 
                       {"match": ["pinned.test"], "name": "pinned", "upgrade": "https",
                        "pinsets": ["keys"]}],
             "pinsets": {"keys": {"mode": "publicKey", "pins": pins}}})
-        down = f"http://down.test:{port}/"
+        down = f"http://down.test:{refused}/"
         assert crowd(running, [down]) == [502] * 24
         assert crowd(running, [f"http://pinned.test:{there.port}/"], each=1) == [502] * 4
     page = browse(running)
@@ -229,5 +231,5 @@ def test_the_page_says_first_which_host_and_why(gateway, pki, browse):  # noqa: 
     assert "connection-refused 24" in page.wait_text("Because of", "main")
     page.click("connection-refused", "main a")
     page.wait_panel("flows")
-    shown = page.wait_text(f"down.test:{port}", "main")
+    shown = page.wait_text(f"down.test:{refused}", "main")
     assert "nothing listens at the server's address and port" in shown

@@ -264,3 +264,39 @@ def test_lists_that_must_be_replaced_are_in_the_calendar(gateway, pki, lists, wo
     # Lists are replaced every few days: one that has not been needs attention.
     (attention,) = report(running, "overview")["attention"]
     assert attention["level"] == "critical" and old in attention["text"]
+
+
+def test_of_lists_that_replace_each_other_the_newest_counts(gateway, pki, lists):
+    both = lists.hold("both", crl(pki.root, days=(-9, -2)), crl(pki.root, days=(-1, 5), number=2))
+    running = gateway({"hosts": [{"match": ["a.test"], "tls": {"crls": [both]}}]})
+    assert running.metric("pinfold_crl_next_update_timestamp_seconds", file=both) == pytest.approx(
+        time.time() + 5 * 86400, abs=600)
+    assert report(running, "overview")["attention"] == []
+
+
+def test_a_list_of_logs_that_is_old_needs_attention(gateway, workspace):
+    logs = log_list(workspace / "logs.json", Log("one").entry(), age_days=71)
+    running = gateway({"hosts": [{"match": ["a.test"], "tls": {
+        "certificateTransparency": {"logs": logs}}}]})
+    (attention,) = report(running, "overview")["attention"]
+    assert (attention["level"], attention["kind"]) == ("warning", "certificate")
+    assert attention["text"] == f"the list of logs {logs} is more than 70 days old"
+
+
+def test_a_list_that_is_merely_newer_is_in_the_calendar_with_its_time(gateway, workspace):
+    log, path = Log("one"), workspace / "logs.json"
+    log_list(path, log.entry(), age_days=29)
+    name = "pinfold_log_list_timestamp_seconds"
+    running = gateway({"hosts": [{"match": ["a.test"], "tls": {
+        "certificateTransparency": {"logs": str(path)}}}]})
+    assert running.metric(name, file=path) == pytest.approx(time.time() - 29 * 86400, abs=600)
+    # Renewed as a tool does it: with another file in its place.
+    new = workspace / "new.json"
+    log_list(new, log.entry(), age_days=1)
+    new.rename(path)
+    made = until(
+        lambda: found if (found := running.metric(name, file=path)) > time.time() - 2 * 86400
+        else 0, "the new list's time", 30)
+    (end,) = report(running, "pins")["calendar"]
+    assert datetime.fromisoformat(end["time"]).timestamp() == made + 70 * 86400
+    assert running.metric("pinfold_config_generation") == 1, "servers are evaluated as before"

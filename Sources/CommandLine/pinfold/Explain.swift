@@ -215,8 +215,10 @@ struct Explain: ParsableCommand {
     private func reach(
         _ route: RouteExplanation, noting timeline: ConnectionTimeline
     ) -> Explanation.Server {
-        guard let addresses = route.clearTextAddresses else {
-            return .notChecked("the gateway would not connect to it directly, and not use TLS")
+        let addresses: [IPAddress]
+        switch route.clearTextServer {
+        case .addresses(let found): addresses = found
+        case .notAsked(let reason): return .notChecked(reason)
         }
         do throws(ServerProbeError) {
             let endpoint = try ServerProbe.reach(
@@ -278,19 +280,34 @@ extension RouteExplanation {
         return nil
     }
 
-    /// The addresses that the gateway would connect to for requests in clear text, or `nil` if it
-    /// would make no such connection itself.
-    fileprivate var clearTextAddresses: [IPAddress]? {
-        guard unixPath == nil else { return nil }
+    /// Where requests in clear text would be sent.
+    fileprivate var clearTextServer: ClearTextServer {
+        guard unixPath == nil else {
+            return .notAsked("this command does not connect to Unix sockets")
+        }
         for (asking, way) in ways {
             guard case .clearText = way else { continue }
             let rule = judgements.first { $0.asking == asking }?.judgement
             var isFixed = false
             if case .reverse = asking { isFixed = true }
             let parents = isFixed ? [] : (rule?.proxyWays ?? proxyWays ?? [])
-            guard parents.allSatisfy({ $0.url == nil }) else { return nil }
-            return addresses.filter { isFixed || $0.refusal == nil }.map(\.address)
+            if let parent = parents.first, parent.url != nil {
+                let others = parents.contains { $0.url == nil }
+                return .notAsked(
+                    "requests are sent to the parent proxy \(parent.name) in clear text"
+                        + (others ? ", and to the server itself only if that cannot be used" : ""))
+            }
+            return .addresses(
+                addresses.filter { isFixed || $0.refusal == nil }.map(\.address))
         }
-        return nil
+        return .notAsked("its tunnels are relayed, and only the client verifies it")
     }
+}
+
+/// Where requests in clear text would be sent.
+private enum ClearTextServer {
+    /// To one of these, which the gateway would connect to.
+    case addresses([IPAddress])
+    /// This command makes no such connection, for this reason.
+    case notAsked(String)
 }

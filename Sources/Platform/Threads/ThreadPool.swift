@@ -1,3 +1,4 @@
+import CLinux
 import Locking
 
 /// A few threads for work that would block an event loop, served first come, first served.
@@ -7,6 +8,8 @@ package final class ThreadPool: Sendable {
         var next = 0
         var isClosed = false
         var threads: [Thread] = []
+        /// The threads that have not ended.
+        var living = 0
         var idle = 0
         var count: Int { waiting.count - next }
     }
@@ -53,9 +56,12 @@ package final class ThreadPool: Sendable {
     private func start(_ state: inout State) -> Bool {
         let started = try? Thread(name: name, niceness: niceness) { [self] in
             while let work = take() { work() }
+            monitor.withLock { $0.living -= 1 }
+            monitor.broadcast()
         }
         guard let started else { return false }
         state.threads.append(started)
+        state.living += 1
         return true
     }
 
@@ -86,6 +92,23 @@ package final class ThreadPool: Sendable {
 
     /// Ends: what waits is not done any more, what is being done is waited for.
     package func close() {
+        for thread in end() { thread.join() }
+    }
+
+    /// The same, but waits for so long at most: what reads a file on a network share may hang, and
+    /// a thread that does is left to itself.
+    package func close(withinMilliseconds milliseconds: Int64) {
+        let threads = end()
+        let deadline = Self.monotonicNanoseconds() + milliseconds * 1_000_000
+        let haveEnded: Bool = monitor.wait { state in
+            if state.living == 0 { return .done(true) }
+            return Self.monotonicNanoseconds() >= deadline ? .done(false) : .until(deadline)
+        }
+        for thread in threads { haveEnded ? thread.join() : thread.detach() }
+    }
+
+    /// Has the threads end, and returns them.
+    private func end() -> [Thread] {
         let threads = monitor.withLock { state in
             state.isClosed = true
             state.waiting = []
@@ -94,6 +117,12 @@ package final class ThreadPool: Sendable {
             return state.threads
         }
         monitor.broadcast()
-        for thread in threads { thread.join() }
+        return threads
+    }
+
+    private static func monotonicNanoseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }

@@ -25,12 +25,46 @@ struct MaskedYAMLTests {
         #expect(snapshot.maskedYAML() == snapshot.effectiveYAML())
     }
 
+    @Test func `has all of what users have named like a step or a secret`() throws {
+        let pin = "sha256/" + String(repeating: "A", count: 43) + "="
+        let snapshot = try load(
+            """
+            pinsets:
+              set: { mode: publicKey, pins: ["\(pin)"] }
+              add: { mode: none }
+              defaults: { mode: none }
+            parents: { password: { url: "http://p.test:3128" } }
+            hosts:
+              - match: [a.test]
+                pinsets: [set]
+                cache: { key: { fields: { add: [X-Tenant] } } }
+                request: { headers: { rename: { password: X-Y, set: X-Z } } }
+            """)
+        #expect(snapshot.maskedYAML() == snapshot.effectiveYAML())
+        #expect(snapshot.maskedYAML().contains(pin))
+    }
+
+    @Test func `has neither the queries of paths nor the paths that rules write`() throws {
+        let snapshot = try load(
+            """
+            hosts:
+              - match: [a.test]
+                probe: { interval: 30s, path: "/p?key=c2VjcmV0" }
+                request: { path: { prefixes: { /old: /s/c2VjcmV0 } } }
+            """)
+        let masked = snapshot.maskedYAML()
+        #expect(!masked.contains("c2VjcmV0"))
+        #expect(masked.contains("/p?***"))
+        #expect(masked.contains("/old"))
+    }
+
     static let urls = [
         ("https://a.test/b?c=d", "https://a.test/b?***"),
         ("https://user:secret@a.test:1/b", "https://***@a.test:1/b"),
         ("https://u:s@e@a.test", "https://***@a.test"), ("http://a.test/@b", "http://a.test/@b"),
         ("unix:/run/a?b", "unix:/run/a?b"), ("a?b@c", "a?b@c"),
-        ("http://a.test?", "http://a.test?***"),
+        ("http://a.test?", "http://a.test?***"), ("/health?token=b", "/health?***"),
+        ("/a/b", "/a/b"), ("/?", "/?***"),
     ]
 
     @Test(arguments: urls)

@@ -22,6 +22,14 @@ struct AttentionTests {
         #expect(finder.sorted.map(\.level) == [.critical, .critical, .warning])
     }
 
+    @Test func `a list of logs that is old is a warning`() {
+        var finder = AttentionFinder(now: 0)
+        finder.look(atOldLogs: "logs.json")
+        #expect(finder.sorted.map(\.level) == [.warning])
+        #expect(
+            finder.sorted.map(\.text) == ["the list of logs logs.json is more than 70 days old"])
+    }
+
     @Test func `descriptors that ran out are critical while they are gone`() {
         var finder = AttentionFinder(now: 0)
         finder.look(atPaused: 0, pauses: 0)
@@ -57,6 +65,16 @@ struct AttentionTests {
         #expect(HostReport(now: now, before: now).causes.isEmpty, "none lately")
     }
 
+    @Test func `a host of which everything failed before, too, stays in trouble`() {
+        var (now, before) = (HostTraffic(label: "a"), HostTraffic(label: "a"))
+        (before.exchanges, before.failures) = (50, 50)
+        (now.exchanges, now.failures) = (100, 100)
+        #expect(HostReport(now: now, before: before).troubles.map(\.word) == ["failures"])
+        // Half of them are what is usual there.
+        (before.failures, now.failures) = (25, 50)
+        #expect(HostReport(now: now, before: before).troubles.isEmpty)
+    }
+
     @Test func `one server without a pinned key is critical`() {
         var now = HostTraffic(label: "a")
         (now.exchanges, now.failures) = (1000, 1)
@@ -69,6 +87,12 @@ struct AttentionTests {
         #expect(
             finder.sorted.map(\.text) == [
                 "a server has none of the keys of keys, and 1 exchange was refused"
+            ])
+        // All of them have to match.
+        let two = HostReport(now: now, pinsets: ["keys", "more"]).troubles
+        #expect(
+            two.map(\.text) == [
+                "a server has none of the keys of one of keys, more, and 1 exchange was refused"
             ])
     }
 
@@ -90,7 +114,7 @@ struct AttentionTests {
     }
 
     @Test func `a phase is slow by itself where nothing is known of what is usual`() {
-        func traffic(_ microseconds: UInt64) -> HostTraffic {
+        func traffic(_ microseconds: UInt64, _ count: Int = 3) -> HostTraffic {
             let worker = WorkerMetrics(dimensions: MetricsDimensions(reasons: 1))
             let (listeners, hosts) = (LabelTable(["proxy"]), LabelTable(["a"]))
             let exchange = ExchangeRecord(
@@ -100,8 +124,10 @@ struct AttentionTests {
                 requestBytes: 0, responseBytes: 1)
             var phases = PhaseTimes()
             phases.add(.connect, microseconds)
-            worker.recordExchange(exchange)
-            worker.recordPhases(phases, of: exchange)
+            for _ in 0..<count {
+                worker.recordExchange(exchange)
+                worker.recordPhases(phases, of: exchange)
+            }
             let snapshot = MetricsSnapshot(
                 workers: [worker], listeners: listeners, hosts: hosts, service: ServiceMetrics())
             return snapshot.hostTraffic[0]
@@ -110,5 +136,6 @@ struct AttentionTests {
         #expect(slow.map(\.word) == ["slow_connect"])
         #expect(!slow[0].text.contains("usually"))
         #expect(HostReport(now: traffic(400_000)).troubles.isEmpty)
+        #expect(HostReport(now: traffic(1_500_000, 2)).troubles.isEmpty, "of so few, none")
     }
 }

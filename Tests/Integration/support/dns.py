@@ -15,10 +15,10 @@ class NameServer:
     """Answers over UDP. Names under `.test` have the address 127.0.0.1 unless set otherwise, with
     no AAAA; any other name does not exist."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
+        self.socket.bind((address, 0))
+        self.address = "%s:%d" % self.socket.getsockname()
         # (name, type) → (records, seconds to live); None: no answer at all.
         self.records: dict[tuple[str, str], tuple[list[str], int] | None] = {}
         self.failures: dict[str, int] = {}

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -364,3 +364,14 @@ def free_port() -> int:
         port = random.randrange(min(10_000, first - 1000), first)
         with contextlib.suppress(OSError), socket.create_server(("0.0.0.0", port)):
             return port
+
+
+@contextlib.contextmanager
+def refusing_port(port: int = 0) -> Iterator[int]:
+    """A port of 127.0.0.1 that refuses connections: nobody listens there, and nobody else gets it."""
+    with socket.socket() as held:
+        if port:
+            # Something has just listened there.
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", port))
+        yield held.getsockname()[1]

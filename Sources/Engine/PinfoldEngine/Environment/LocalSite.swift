@@ -53,6 +53,8 @@ package struct LocalResponse: Sendable {
     /// Name and value of each field, Content-Type among them.
     package var fields: [(name: String, value: String)]
     package var body: [UInt8]
+    /// Whether the connection is closed after it.
+    package var closesConnection = false
 
     package init(status: UInt16, fields: [(name: String, value: String)], body: [UInt8]) {
         self.status = status

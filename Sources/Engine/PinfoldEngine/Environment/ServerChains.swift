@@ -51,13 +51,8 @@ package final class ServerChain: Sendable {
     }
 
     fileprivate init(_ server: EvaluatedServer, _ sent: [[UInt8]], _ basis: Basis, at time: Times) {
-        var bytes = 0
-        let kept = sent.prefix(Self.maximumCertificates).prefix { certificate in
-            bytes += certificate.count
-            return bytes <= Self.maximumBytes
-        }
-        certificates = Array(kept)
-        isCut = kept.count < sent.count
+        certificates = Self.kept(of: sent)
+        isCut = certificates.count < sent.count
         self.time = time.wall
         moment = time.monotonic
         self.basis = basis
@@ -79,6 +74,20 @@ package final class ServerChain: Sendable {
         pinset = failure?.pinset
     }
 
+    private static func kept(of sent: [[UInt8]]) -> [[UInt8]] {
+        var bytes = 0
+        return Array(
+            sent.prefix(maximumCertificates).prefix { certificate in
+                bytes += certificate.count
+                return bytes <= maximumBytes
+            })
+    }
+
+    /// Whether a handshake with these certificates and this result is no news.
+    fileprivate func isSame(as sent: [[UInt8]], _ basis: Basis) -> Bool {
+        self.basis == basis && certificates == Self.kept(of: sent)
+    }
+
     fileprivate struct Times {
         var wall: Int64
         var monotonic: Int64
@@ -95,8 +104,9 @@ extension ServerChain.Match {
     }
 }
 
-/// What servers presented in their latest handshakes, for whoever looks at an exchange. Nothing is
-/// done for it but once per handshake, which takes a thousand times as long.
+/// What servers presented in their latest handshakes, for whoever looks at an exchange. It is noted
+/// once per handshake, which takes a thousand times as long, and looked up for each exchange that is
+/// held, under a lock of all workers.
 package final class ServerChains: Sendable {
     static let limit = 512
 
@@ -118,7 +128,8 @@ package final class ServerChains: Sendable {
     ///   - leaf: the server's own certificate in DER.
     ///   - isResumed: whether the server has sent no certificates: they were in an earlier
     ///     handshake.
-    ///   - sent: all that the server sent in this handshake, in DER; asked for only if it is news.
+    ///   - sent: all that the server sent in this handshake, in DER; not asked for if it has sent
+    ///     nothing, and what it sent before is known.
     func note(
         _ server: EvaluatedServer, _ facts: [PinsetOutcome], _ failure: TrustError?,
         for client: IPNetwork?, leaf: [UInt8], isResumed: Bool,
@@ -129,11 +140,11 @@ package final class ServerChains: Sendable {
         let key = Key(
             server: "\(HostText.bracketed(server.host)):\(server.port)", endpoint: server.endpoint)
         let known = chains.withLock { $0.use(key) }
-        let isKnown = known?.certificates.first == leaf
-        if isKnown, known?.basis == basis { return }
-        let certificates = isResumed && isKnown ? known?.certificates : nil
+        var certificates = known?.certificates ?? []
+        if !isResumed || certificates.first != leaf { certificates = sent() }
+        if let known, known.isSame(as: certificates, basis) { return }
         let chain = ServerChain(
-            server, certificates ?? sent(), basis,
+            server, certificates, basis,
             at: ServerChain.Times(wall: times.wall, monotonic: times.monotonic))
         chains.withLock { $0.set(chain, for: key, of: client) }
     }

@@ -123,7 +123,7 @@ extension Exchange {
 
     private func send(_ response: LocalResponse) {
         sendLocal(
-            status: response.status, contentType: nil, closing: false
+            status: response.status, contentType: nil, closing: response.closesConnection
         ) { writer in
             append(response.fields, to: &writer)
         } body: {

@@ -48,10 +48,10 @@ struct ChainView: Sendable {
                 $0.inspection?.names ?? []
             },
             .optionalTime("notBefore", "When it begins to be valid.") {
-                $0.inspection.map { $0.notBefore.clampedMilliseconds }
+                $0.inspection?.notBefore.inMilliseconds
             },
             .optionalTime("notAfter", "When it expires.") {
-                $0.inspection.map { $0.notAfter.clampedMilliseconds }
+                $0.inspection?.notAfter.inMilliseconds
             },
             .optionalText("key", "The kind of its key: RSA 2048, EC P-256.") { $0.keyKind },
             .optionalText("pin", "The pin of its key, ready to paste.") {
@@ -98,9 +98,10 @@ struct ChainView: Sendable {
 }
 
 extension Int64 {
-    /// Seconds in milliseconds; a time that cannot be read is at an end of the range.
-    fileprivate var clampedMilliseconds: Int64 {
+    /// Seconds in milliseconds; `nil` for a time that could not be read, which is at an end of the
+    /// range.
+    fileprivate var inMilliseconds: Int64? {
         let (milliseconds, isTooMuch) = multipliedReportingOverflow(by: 1000)
-        return isTooMuch ? self : milliseconds
+        return isTooMuch ? nil : milliseconds
     }
 }

@@ -11,7 +11,8 @@ struct HeldFlow: Sendable {
         var detail = 512
         var note = 256
 
-        /// Of the ring: with the record they are less than 9 KiB, the most that an exchange takes.
+        /// Of the ring: with the record they are less than 9 KiB, the most that an exchange takes
+        /// beside its server's certificates, which it shares with others.
         static let ofRing = Limits()
         /// Of a recording, which is to have the heads that occur whole: 54 KiB.
         static let ofRecording = Limits(head: 24_576, responseHead: 24_576, detail: 2048)

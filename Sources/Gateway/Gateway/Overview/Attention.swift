@@ -1,5 +1,6 @@
 import Documents
 import PinfoldMetrics
+import Trust
 
 /// Something that an operator should look at.
 struct Attention: Sendable, Equatable {
@@ -91,6 +92,12 @@ struct AttentionFinder {
         let when =
             end <= now ? "has expired" : days == 0 ? "expires today" : "expires in \(days) days"
         add(level, kind, "\(what) \(when)", entry: entry, pinset: pinset)
+    }
+
+    /// A file with a list of logs of Certificate Transparency on whose age browsers do not rely.
+    mutating func look(atOldLogs file: String) {
+        let days = TransparencyLogList.currentSeconds / 86_400
+        add(.warning, .certificate, "the list of logs \(file) is more than \(days) days old")
     }
 
     mutating func look(at use: Int, of limit: Int, _ what: String) {

@@ -25,6 +25,8 @@ struct HostReport: Sendable {
     static let leastCount: UInt64 = 20
     /// If so many exchanges failed, and all did, nothing has to be known of what is usual.
     static let leastFailures: UInt64 = 5
+    /// Fewer say nothing where little is known of what is usual: one may have waited for an event.
+    static let leastSlow: UInt64 = 3
     /// What takes less is not slow, whatever is usual, in microseconds.
     static let leastMicroseconds: UInt64 = 100_000
     /// The most causes and servers that a sentence names.
@@ -92,7 +94,10 @@ struct HostReport: Sendable {
         let index = Reason.trust(.noPinMatches).index
         let count = Self.difference(now.reasons[index] ?? 0, before?.reasons[index])
         guard count > 0 else { return nil }
-        let names = pinsets.isEmpty ? "" : " of \(pinsets.joined(separator: ", "))"
+        // All of them have to match: which one did not is in the flow.
+        let names =
+            pinsets.isEmpty
+            ? "" : " of \(pinsets.count > 1 ? "one of " : "")\(pinsets.joined(separator: ", "))"
         return Trouble(
             level: .critical, word: "pin_mismatch",
             text: "a server has none of the keys\(names), and \(count) "
@@ -125,7 +130,9 @@ struct HostReport: Sendable {
                 else { return nil }
                 text += ", usually \(before / 1000) ms"
             } else {
-                guard now > Self.slowMicroseconds(phase.phase) else { return nil }
+                guard phase.recent.count >= Self.leastSlow,
+                    now > Self.slowMicroseconds(phase.phase)
+                else { return nil }
             }
             return Trouble(word: "slow_\(phase.phase.label)", text: text)
         }

@@ -10,6 +10,7 @@ import Threads
 /// were read the last time: a list of domains can take a second.
 package final class ConfigurationLook: Sendable {
     static let intervalMilliseconds: Int64 = 2000
+    private static let closeMilliseconds: Int64 = 1000
     /// The most bytes of the text.
     static let maximumTextBytes = 1 << 20
 
@@ -63,8 +64,8 @@ package final class ConfigurationLook: Sendable {
     /// Has something done on its thread; returns `false` if too much is waiting.
     func run(_ work: @escaping @Sendable () -> Void) -> Bool { thread.run(work) }
 
-    /// Ends; what is being done is waited for.
-    func close() { thread.close() }
+    /// Ends; what is being done is waited for, but not long: files on a network share may hang.
+    func close() { thread.close(withinMilliseconds: Self.closeMilliseconds) }
 
     /// The configuration in force as text. Takes some milliseconds for a thousand host entries, the
     /// first time.

@@ -62,7 +62,6 @@ extension GatewayProcess {
         if found.snapshot != configuration {
             do {
                 let (generation, _) = try adopt(found.snapshot)
-                look.adopt(found.snapshot, generation: generation, from: nil)
                 logger.notice(
                     "changed configuration files are now in effect",
                     metadata: ["generation": "\(generation)"])
@@ -70,8 +69,16 @@ extension GatewayProcess {
                 failure = "\(error)"
             }
         } else {
-            // It has the same effect, but may be newer.
+            // It has the same effect, but may be newer: a list of logs has a time, too.
             configuration = found.snapshot
+            let (certificates, lists) = (
+                OwnCertificate.all(of: found.snapshot), DatedLists(of: found.snapshot)
+            )
+            published.reload.withLock { reload in
+                reload.configuration = found.snapshot
+                reload.ownCertificates = certificates
+                reload.lists = lists
+            }
         }
         // The result of a retry without changes has already been logged.
         if !change.isRetry || failure == nil {

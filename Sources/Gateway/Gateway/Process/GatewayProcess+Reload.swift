@@ -20,13 +20,12 @@ extension GatewayProcess {
             inputs = loaded.inputs
             let findings = loaded.warnings.map { ConfigurationFinding($0) }
             let needRestart = sectionsThatNeedRestart(loaded.snapshot)
-            let (generation, perWorker) = try adopt(loaded.snapshot) {
+            let (generation, perWorker) = try adopt(loaded.snapshot, from: inputs) {
                 log(loaded.warnings)
                 reloadEnded(errors: [], warnings: findings, needRestart: needRestart)
             }
             watch(loaded.snapshot)
             watch(inputs, isInForce: true)
-            look.adopt(loaded.snapshot, generation: generation, from: inputs)
             announce(perWorker)
             service.reloaded(
                 generation: generation, listeners: loaded.snapshot.listeners.count)

@@ -410,10 +410,13 @@ package final class GatewayProcess {
 
     /// Puts another configuration in force.
     ///
-    /// - Parameter prepare: called before that, when nothing can fail any more.
+    /// - Parameters:
+    ///   - inputs: what it was read from; `nil` if only files that it names were read anew.
+    ///   - prepare: called before that, when nothing can fail any more.
     /// - Returns: its generation, and the sockets that were opened for it.
     func adopt(
-        _ next: ConfigurationSnapshot, preparing prepare: () -> Void = {}
+        _ next: ConfigurationSnapshot, from inputs: ConfigurationInputs? = nil,
+        preparing prepare: () -> Void = {}
     ) throws -> (generation: UInt64, sockets: [[ListenerSocket]]) {
         let generation = published.reload.withLock { $0.generation } + 1
         let policy = try makePolicy(next, generation: generation)
@@ -446,6 +449,8 @@ package final class GatewayProcess {
             // The log itself stays unchanged until a restart.
             shared?.accessLog?.rename(accessLogLabels)
         }
+        // First its text: what its files say would otherwise be compared with the one before.
+        look.adopt(next, generation: generation, from: inputs)
         publish(next, policy, perWorker)
         shared?.pinReporter?.configure(policy.reporting)
         for (mailbox, sockets) in zip(mailboxes, perWorker) {

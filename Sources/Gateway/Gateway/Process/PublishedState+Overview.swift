@@ -81,9 +81,12 @@ extension PublishedState {
         var finder = AttentionFinder(now: status.now / 1000)
         finder.look(at: status)
         // Lists are replaced every few days. Because of one of revoked certificates that has not
-        // been, servers are refused.
-        for end in calendar(hostTraffic())
-        where !end.isOfList || end.kind == "crl" && end.time <= status.now {
+        // been, servers are refused; one of logs is merely old.
+        for end in calendar(hostTraffic()) where !end.isOfList || end.time <= status.now {
+            guard end.kind != "logs" else {
+                finder.look(atOldLogs: end.name)
+                continue
+            }
             let (what, kind, isEntry, isPinset) = Self.words(of: end)
             finder.look(
                 atEnd: end.time / 1000, of: what, kind, entry: isEntry ? end.name : nil,

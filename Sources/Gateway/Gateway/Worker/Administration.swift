@@ -45,6 +45,8 @@ final class Administration: LocalSite {
     private func answer(
         to asked: AdminRequest, from client: LocalClient, isCommand: Bool
     ) -> LocalAnswer {
+        // Whoever comes next needs the descriptor.
+        let isLast = worker.isReserveInUse
         switch worker.shared.administration(asked) {
         case .afterContent:
             return .afterContent(maximum: Int(AdminAPI.maximumContentBytes)) { [self] content in
@@ -54,12 +56,12 @@ final class Administration: LocalSite {
             }
         case .now(let response):
             if isCommand { log(asked, from: client, refused: response.status >= 400) }
-            return .now(LocalResponse(response))
+            return .now(LocalResponse(response, closing: isLast))
         case .later(let begin):
             if isCommand { log(asked, from: client, refused: false) }
-            return .later { reply in begin { reply(LocalResponse($0)) } }
+            return .later { reply in begin { reply(LocalResponse($0, closing: isLast)) } }
         case .stream(let response, let pieces):
-            return .stream(LocalResponse(response), next: pieces)
+            return .stream(LocalResponse(response, closing: isLast), next: pieces)
         }
     }
 
@@ -164,11 +166,12 @@ extension LocalClient {
 }
 
 extension LocalResponse {
-    fileprivate init(_ answer: AdminResponse) {
+    fileprivate init(_ answer: AdminResponse, closing: Bool) {
         self.init(
             status: answer.status,
             fields: [("Content-Type", answer.contentType.description)]
                 + answer.fields.map { ($0.name, $0.value) },
             body: answer.body)
+        closesConnection = closing
     }
 }

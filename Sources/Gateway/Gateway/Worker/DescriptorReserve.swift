@@ -11,6 +11,9 @@ struct DescriptorReserve {
     /// An empty reserve of at most so many.
     init(size: Int) { self.size = size }
 
+    /// Whether some of it has been given up.
+    var isInUse: Bool { held.count < size }
+
     /// Takes what is missing, as far as there are descriptors.
     mutating func fill() {
         while held.count < size, let descriptor = try? Descriptors.event() {

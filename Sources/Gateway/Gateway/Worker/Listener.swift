@@ -7,7 +7,7 @@ final class Listener: EventHandler {
     private static let batch = 64
     /// How long accepting pauses when descriptors have run out.
     private static let pauseMilliseconds: Int64 = 100
-    /// How many connections the administrative address accepts nevertheless.
+    /// How many connections the administrative address accepts nevertheless, at a time.
     private static let reserved = 2
 
     private let worker: Worker
@@ -36,6 +36,9 @@ final class Listener: EventHandler {
         hasBegun = true
         reserve.fill()
     }
+
+    /// Whether the administrative address accepts connections by what it keeps for need.
+    var isReserveInUse: Bool { hasBegun && reserve.isInUse }
 
     /// Called when a connection of the administrative address has been closed.
     func fillReserve() {

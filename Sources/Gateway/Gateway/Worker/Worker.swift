@@ -356,6 +356,8 @@ final class Worker {
     }
 
     var hasNoListeners: Bool { listeners.isEmpty }
+    /// Whether the administrative address has given up descriptors that it keeps for need.
+    var isReserveInUse: Bool { listeners.contains(where: \.isReserveInUse) }
 
     /// Closes all listeners, the administration's as well.
     func closeListeners() {

@@ -102,7 +102,7 @@ extension CRLFile {
         }
         var warnings: [String] = []
         var digests: [SHA256Digest] = []
-        var ends: [Int64] = []
+        var parsed: [RevocationList] = []
         for (index, der) in lists.enumerated() {
             let place =
                 lists.count == 1 ? quoted(path: path) : "\(quoted(path: path)), list \(index + 1),"
@@ -116,7 +116,7 @@ extension CRLFile {
                 throw CRLFileError(text: "\(place) cannot be hashed: out of memory")
             }
             digests.append(content)
-            ends.append(list.ends)
+            parsed.append(list)
             let whose = "the list of \(list.issuer)"
             if list.ends <= now {
                 warnings.append(
@@ -132,7 +132,18 @@ extension CRLFile {
                 warnings.append("\(place) holds \(whose), which is dated in the future")
             }
         }
-        return (CRLFile(path: path, lists: lists, contents: digests, ends: ends), warnings)
+        let file = CRLFile(path: path, lists: lists, contents: digests, ends: ends(of: parsed))
+        return (file, warnings)
+    }
+
+    /// When a newer one of each list is due. One that another in the file replaces is not used:
+    /// then it is the other's end.
+    private static func ends(of lists: [RevocationList]) -> [Int64] {
+        let ofIssuer = Dictionary(grouping: lists) { $0.issuer }
+        return lists.map { list in
+            let newer = ofIssuer[list.issuer]?.filter { list.isReplaced(by: $0) } ?? []
+            return newer.map(\.ends).max() ?? list.ends
+        }
     }
 
     /// The same file, but with lists from a previous version of the file where those are newer, for

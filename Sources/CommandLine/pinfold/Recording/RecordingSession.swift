@@ -113,7 +113,7 @@ final class RecordingSession: Sendable {
         guard waitForWriter(isSignalled) else {
             return .notWritten("\(name) is incomplete: a write has not ended in time")
         }
-        return output.withLock { output in
+        return output.withLock { output -> Outcome in
             do throws(HARFile.WriteError) {
                 try output.file?.finish(
                     dropped: output.dropped, patienceMilliseconds: Int32(Self.patienceMilliseconds))

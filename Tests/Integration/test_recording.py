@@ -519,6 +519,7 @@ def test_it_goes_on_under_another_configuration(running, origin, recorder):
         return any(one["request"]["url"].endswith("/after") for one in recording.entries)
     until(is_recorded, "it goes on")
     recording.end()
+    assert "Warning: the configuration was reloaded" in recording.said
 
 
 def test_it_ends_with_the_gateway(running, origin, recorder):

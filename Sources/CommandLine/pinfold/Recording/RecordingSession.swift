@@ -209,6 +209,7 @@ final class RecordingSession: Sendable {
             // Another configuration may say otherwise who may record what: it is asked again.
             case (.ended, "configuration"):
                 output.withLock { $0.leftAt = Clock.monotonicMilliseconds() }
+                attempts = Self.attempts
                 continue
             case (.ended, "bye"):
                 return self.end(

@@ -106,6 +106,17 @@ def test_a_page_that_cannot_be_used_is_an_error_of_the_configuration(tmp_path, c
     assert "errorReplies.page" in result.stderr and problem in result.stderr, result.stderr
 
 
+@pytest.mark.parametrize("name, is_shown", [
+    ("text", False), ("json", False), ("html", True), ("negotiate", True)])
+def test_a_page_that_nobody_gets_is_warned_of(tmp_path, name, is_shown):
+    (tmp_path / "error.html").write_bytes(b"<p>{{id}}")
+    (tmp_path / "pinfold.yaml").write_text(
+        f"errorReplies: {{ page: error.html, format: {name} }}")
+    result = run_pinfold("check", "--config", str(tmp_path / "pinfold.yaml"))
+    warning = f"errorReplies.page: has no effect with format: {name}"
+    assert (warning in result.stderr + result.stdout) is not is_shown, result
+
+
 @pytest.mark.parametrize("name, kind", [
     ("text", "text/plain"), ("html", "text/html"), ("json", "application/json")])
 def test_the_format_can_be_the_same_for_all(gateway, name, kind):

@@ -162,12 +162,29 @@ struct AccessLogFieldsTests {
         let chosen = try #require(HeadFields(names.map(AccessLogField.request)))
         let fields = chosen.collect(Array(head.utf8).span, [])
         #expect(fields.count <= HeadFields.maximumBytes)
+        // Each has its share: no field keeps another one out.
+        let share = HeadFields.maximumBytes / names.count - 16
         fields.withUnsafeBytes { bytes in
-            let first = HeadFields.value(of: Array("n0".utf8), in: .request, among: bytes)
-            #expect(first?.count == HeadFields.maximumValueBytes)
+            for name in names {
+                let value = HeadFields.value(of: Array(name.utf8), in: .request, among: bytes)
+                #expect(value.map { $0.count >= share } ?? false, "\(name)")
+            }
             #expect(HeadFields.value(of: Array("n0".utf8), in: .response, among: bytes) == nil)
-            #expect(HeadFields.value(of: Array("n31".utf8), in: .request, among: bytes) == nil)
         }
+        let one = chosen.collect(Array("n0: \(long)\r\n".utf8).span, [])
+        one.withUnsafeBytes { bytes in
+            let value = HeadFields.value(of: Array("n0".utf8), in: .request, among: bytes)
+            #expect(value?.count == HeadFields.maximumValueBytes)
+        }
+    }
+
+    @Test func `fields of a request do not keep those of the response out`() throws {
+        let names = (0..<9).map { AccessLogField.request("n\($0)") }
+        let long = String(repeating: "x", count: 2000)
+        let text = try values(
+            names + [.response("server")],
+            request: (0..<9).map { "n\($0): \(long)\r\n" }.joined(), response: "Server: it\r\n")
+        #expect(text.contains("\"response.server\":\"it\""))
     }
 
     @Test func `any bytes in a head yield a line that a JSON parser accepts`() throws {

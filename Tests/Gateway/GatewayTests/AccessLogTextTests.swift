@@ -48,16 +48,19 @@ struct AccessLogOtherTextTests {
         #expect(logged == expected)
     }
 
-    @Test(arguments: [
+    static let cutTargets = [
         ("http://user:SECRET", "http://***"), ("http://a@SECRET", "http://***"),
-        ("user:SECRET", "***"), ("http://host/SECRET", nil), ("http://u:p@host/a", nil),
-    ])
-    func `userinfo is not logged where the text is cut within it`(start: String, masked: String?) {
-        let text = start + String(repeating: "x", count: 1024)
-        let logged = rendered(Array(text.utf8)) { bytes, output in
+        ("user:SECRET", "***"), ("http://host/a", "http://host/a"),
+        ("http://u:p@host/a", "http://***@host/a"),
+    ]
+
+    @Test(arguments: cutTargets)
+    func `userinfo is not logged where the text is cut within it`(start: String, shown: String) {
+        let rest = String(repeating: "x", count: 1024)
+        let logged = rendered(Array((start + rest).utf8)) { bytes, output in
             Userinfo.redacting(bytes) { output.append($0) }
         }
-        #expect(logged == masked ?? text.replacing("u:p@", with: "***@"))
+        #expect(logged == (shown.hasSuffix("***") ? shown : shown + rest))
     }
 
     @Test func `times are those of the calendar`() throws {

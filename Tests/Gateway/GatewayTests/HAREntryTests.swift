@@ -254,6 +254,19 @@ struct HAREntryTests {
         #expect(inCharacter?["text"] == .string("a"))
     }
 
+    @Test func `has no content of what was counted and not kept, such as a WebSocket's`() throws {
+        let flow = HeldFlow { record in
+            (record.counted.requestBytes, record.counted.responseBytes) = (3, 5000)
+        }
+        let value = try entry(flow, .of())
+        #expect(value["request"]?["postData"] == nil)
+        #expect(value["request"]?["bodySize"] == .number(3))
+        let content = value["response"]?["content"]
+        #expect(content?["size"] == .number(5000))
+        #expect(content?["text"] == nil)
+        #expect(content?["compression"] == nil)
+    }
+
     @Test func `has what was posted`() throws {
         let flow = HeldFlow(
             "POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nContent-Type: a/b\r\n\r\n"

@@ -229,7 +229,8 @@ struct RecordingsTests {
             try #require(begun(recordings, try .all()))
         }
         func read(_ number: Int) {
-            pieces[number] { _ in sent.withLock { $0[number, default: 0] += 1 } }
+            let read = pieces[number]
+            read { _ in sent.withLock { $0[number, default: 0] += 1 } }
         }
         for number in pieces.indices { read(number) }
         eventually("they are greeted") { sent.withLock { $0.count == Recordings.limit } }

@@ -45,6 +45,8 @@ final class RecordingSession: Sendable {
         var dropped: Int64 = 0
         /// Why the gateway has ended it; `nil` if it has not.
         var because: String?
+        /// Since when it records nothing, of the monotonic clock; `nil` while it does.
+        var leftAt: Int64?
     }
 
     /// Why the first thread waits no longer.
@@ -113,7 +115,7 @@ final class RecordingSession: Sendable {
         guard waitForWriter(isSignalled) else {
             return .notWritten("\(name) is incomplete: a write has not ended in time")
         }
-        return output.withLock { output in
+        return output.withLock { output -> Outcome in
             do throws(HARFile.WriteError) {
                 try output.file?.finish(
                     dropped: output.dropped, patienceMilliseconds: Int32(Self.patienceMilliseconds))
@@ -205,7 +207,10 @@ final class RecordingSession: Sendable {
             }
             switch (end, output.withLock { $0.because }) {
             // Another configuration may say otherwise who may record what: it is asked again.
-            case (.ended, "configuration"): continue
+            case (.ended, "configuration"):
+                output.withLock { $0.leftAt = Clock.monotonicMilliseconds() }
+                attempts = Self.attempts
+                continue
             case (.ended, "bye"):
                 return self.end(
                     .brokenOff(
@@ -267,7 +272,15 @@ final class RecordingSession: Sendable {
     }
 
     private func begin(_ output: inout Output) -> Outcome? {
-        guard output.file == nil else { return nil }
+        guard output.file == nil else {
+            if let left = output.leftAt.take() {
+                let gap = Clock.monotonicMilliseconds() - left
+                writeWarning(
+                    "the configuration was reloaded: what ended in these \(gap) ms is not in the "
+                        + "file")
+            }
+            return nil
+        }
         do throws(HARFile.WriteError) {
             output.file = try HARFile(path, replaces: replaces, limit: limits.size ?? .max)
             return nil

@@ -48,33 +48,49 @@ struct HeadFields: Sendable {
     func collect(
         _ head: Span<UInt8>, _ answer: [UInt8], isAnswerCut: Bool = false
     ) -> [UInt8] {
-        var fields: [UInt8] = []
-        if !request.isEmpty {
-            head.withUnsafeBytes {
-                Self.collect(request, in: Self.find(request, in: $0), $0, .request, to: &fields)
+        head.withUnsafeBytes { head in
+            answer.withUnsafeBytes { answer in
+                let asked = request.isEmpty ? [] : Self.find(request, in: head)
+                let answered =
+                    response.isEmpty ? [] : Self.find(response, in: answer, isCut: isAnswerCut)
+                var left = Self.count(request, in: asked) + Self.count(response, in: answered)
+                var fields: [UInt8] = []
+                Self.collect(request, in: asked, head, .request, to: &fields, left: &left)
+                Self.collect(response, in: answered, answer, .response, to: &fields, left: &left)
+                return fields
             }
         }
-        if !response.isEmpty {
-            answer.withUnsafeBytes {
-                let found = Self.find(response, in: $0, isCut: isAnswerCut)
-                Self.collect(response, in: found, $0, .response, to: &fields)
-            }
-        }
-        return fields
+    }
+
+    /// How many of the names were found.
+    private static func count(
+        _ names: [[UInt8]], in found: [(name: Int, value: Range<Int>)]
+    ) -> Int {
+        names.indices.count { index in found.contains { $0.name == index } }
     }
 
     /// Adds the values of the lines that were found. Of a URL that is cut within its userinfo
     /// nobody could tell that it has some, so that is masked before.
+    /// - Parameter left: how many values are still to be added, this head's and others. Each has
+    ///   its share of the room, so that no field can keep others out.
     private static func collect(
         _ names: [[UInt8]], in found: [(name: Int, value: Range<Int>)],
-        _ bytes: UnsafeRawBufferPointer, _ head: Head, to fields: inout [UInt8]
+        _ bytes: UnsafeRawBufferPointer, _ head: Head, to fields: inout [UInt8],
+        left: inout Int
     ) {
         for (index, name) in names.enumerated() where found.contains(where: { $0.name == index }) {
             let start = fields.count
             fields += [head.rawValue, UInt8(clamping: name.count), 0, 0]
             fields += name
             let valueStart = fields.count
-            for line in found where line.name == index {
+            let share = (maximumBytes - start) / left - (valueStart - start)
+            left -= 1
+            guard share >= 0 else {
+                fields.removeSubrange(start...)
+                continue
+            }
+            let limit = min(share, maximumValueBytes)
+            for line in found where line.name == index && fields.count - valueStart < limit {
                 if fields.count > valueStart { fields += ", ".utf8 }
                 let value = bytes[line.value]
                 // Location, Origin, Referer and many others have URLs.
@@ -83,10 +99,9 @@ struct HeadFields: Sendable {
                 } else {
                     fields += value
                 }
-                let excess = fields.count - valueStart - maximumValueBytes
-                if excess > 0 { fields.removeLast(excess) }
             }
-            guard fields.count <= maximumBytes else { return fields.removeSubrange(start...) }
+            let excess = fields.count - valueStart - limit
+            if excess > 0 { fields.removeLast(excess) }
             let length = fields.count - valueStart
             fields[start + 2] = UInt8(truncatingIfNeeded: length)
             fields[start + 3] = UInt8(truncatingIfNeeded: length >> 8)

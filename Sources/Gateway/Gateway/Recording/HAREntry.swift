@@ -82,7 +82,7 @@ struct HAREntry: Sendable {
             "headersSize": Self.size(view.flow.head, isCut: view.flow.isHeadCut, request),
             "bodySize": Self.count(view.counted.requestBytes),
         ]
-        if options.bodyBytes > 0, recorded.hasContents, view.counted.requestBytes > 0 {
+        if view.counted.requestBytes > 0, isKept(recorded.request, view.counted.requestBytes) {
             let content = HARContent(
                 recorded.request, of: request, atMost: options.bodyBytes)
             value["postData"] = content.posted
@@ -90,17 +90,23 @@ struct HAREntry: Sendable {
         return .dictionary(value)
     }
 
+    /// Whether the content of a message is there. What a tunnel or a WebSocket carries is counted,
+    /// but is no content.
+    private func isKept(_ content: KeptContent, _ sentBytes: UInt64) -> Bool {
+        options.bodyBytes > 0 && recorded.hasContents
+            && (sentBytes == 0 || !content.bytes.isEmpty || content.isCut)
+    }
+
     private var responseValue: DocumentValue {
         let start = response?.start?.split(
             separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
         let sent = view.counted.responseBytes
-        let keeps = options.bodyBytes > 0 && recorded.hasContents
         return .dictionary([
             "status": .number(DocumentNumber(view.counted.status)),
             "statusText": .string(start.flatMap { $0.count > 2 ? String($0[2]) : nil } ?? ""),
             "httpVersion": version, "cookies": .array(HARFields.cookies(ofResponse: response)),
             "headers": .array(HARFields.headers(response)),
-            "content": keeps
+            "content": isKept(recorded.response, sent)
                 ? HARContent(recorded.response, of: response, atMost: options.bodyBytes)
                     .content(sentBytes: sent)
                 : HARContent.omitted(of: response, bytes: sent),

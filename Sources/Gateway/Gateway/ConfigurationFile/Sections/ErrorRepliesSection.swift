@@ -16,6 +16,24 @@ extension ErrorRepliesConfiguration {
     }
 }
 
+extension SnapshotReader {
+    /// Reads `errorReplies`, and warns of a page that nobody ever gets.
+    func errorReplies(_ field: Field?) -> ErrorRepliesConfiguration {
+        let replies = read(
+            field, by: ErrorRepliesConfiguration.table, over: ErrorRepliesConfiguration()
+        ).values
+        switch replies.format {
+        case .negotiate, .html: break
+        case .text, .json:
+            guard replies.page != nil else { break }
+            field?.key("page")?.warn(
+                "has no effect with format: \(replies.format.rawValue); write format: negotiate or "
+                    + "format: html")
+        }
+        return replies
+    }
+}
+
 extension Field {
     /// A page in a file.
     func page<Value>() -> PageTemplate<Value>? {

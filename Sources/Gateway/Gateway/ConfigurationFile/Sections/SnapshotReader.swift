@@ -61,11 +61,7 @@ struct SnapshotReader {
             log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
         if let watch = top?[.watch]?.boolean() { snapshot.watch = watch }
         (snapshot.parents, snapshot.ways) = (parents, ways)
-        snapshot.errorReplies =
-            read(
-                top?[.errorReplies], by: ErrorRepliesConfiguration.table,
-                over: ErrorRepliesConfiguration()
-            ).values
+        snapshot.errorReplies = errorReplies(top?[.errorReplies])
         snapshot.tracing = tracing(top?[.tracing])
         snapshot.pinObservation = pinObservation(top?[.pins])
         checkWays(top, snapshot)

@@ -291,7 +291,7 @@ def test_a_refused_server_shows_its_certificates_and_what_would_match(gateway, o
     chain = chain_of(running, there)
     assert chain["verdict"] == "refused"
     assert chain["pinset"] == "wanted"
-    assert "no pin matches" in chain["problem"]
+    assert "no pin matches" in chain["problem"] and chain["hasOtherPins"]
     assert chain["matches"] == []
     own, *others = chain["certificates"]
     assert (own["position"], own["pin"], own["names"]) == (1, leaf.pin, [HOST])
@@ -302,6 +302,17 @@ def test_a_refused_server_shows_its_certificates_and_what_would_match(gateway, o
     assert own["issuer"] == others[0]["subject"]
     (one, *_) = flows(running, f"host={HOST}", **BEARER)["flows"]
     assert flow(running, one["id"], **BEARER)["explanation"]["token"] == "tls-no-pin-matches"
+
+
+@pytest.mark.parametrize("fault", ["name", "expiry"])
+def test_a_server_that_is_refused_for_another_reason_has_no_other_pins(
+        gateway, origin, pki, tmp_path, fault):
+    """To pin its key would not help: it may be a stranger's."""
+    expiry = {"expires": "2020-01-01T00:00:00Z", "afterExpiry": "refuse"} if fault == "expiry" else {}
+    there = serve(origin, pki.intermediate.issue("other.test" if fault == "name" else HOST))
+    chain = chain_of(gateway(with_token(configuration(pki, **expiry), tmp_path)), there)
+    assert chain["verdict"] == "refused" and chain["problem"]
+    assert chain["hasOtherPins"] is False
 
 
 def test_a_server_that_passes_shows_which_pin_matched(gateway, origin, pki, tmp_path):

@@ -128,3 +128,34 @@ struct ThreadTests {
         #expect(bytes < 1 << 30)
     }
 }
+
+@Suite("Pools of threads")
+struct ThreadPoolTests {
+    let pool = ThreadPool(name: "test", threads: 1, niceness: 0, limit: 4)
+
+    @Test func `a pool that ends waits no longer than it may for what hangs`() {
+        let (begun, gate) = (Gate(), Gate())
+        let isTaken = pool.run {
+            begun.open()
+            gate.wait()
+        }
+        #expect(isTaken)
+        begun.wait()
+        pool.close(withinMilliseconds: 20)
+        #expect(!pool.run {})
+        gate.open()
+    }
+
+    @Test func `a pool that ends waits for what ends in time`() {
+        let (begun, done) = (Gate(), Locked(false))
+        let isTaken = pool.run {
+            begun.open()
+            usleep(20_000)
+            done.withLock { $0 = true }
+        }
+        #expect(isTaken)
+        begun.wait()
+        pool.close(withinMilliseconds: 60_000)
+        #expect(done.withLock { $0 })
+    }
+}

@@ -40,7 +40,8 @@ function certificate(one, of) {
 /** What to change where pins do not match. */
 function advice(found, host) {
   const own = found.certificates[0]?.pin;
-  if (!found.problem || !found.pinset || !own || found.matches.length) return [];
+  // Another key would not mend a chain that is not valid, or a pinset that has expired.
+  if (!found.hasOtherPins || !found.pinset || !own) return [];
   const name = quoted(host.replace(/:443$/, ""));
   return h("div",
     h("p", h("b", "What to do: "), "if the server's key was changed on purpose, add the pin of its key to ",

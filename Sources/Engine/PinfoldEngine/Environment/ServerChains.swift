@@ -41,6 +41,9 @@ package final class ServerChain: Sendable {
     package let problem: String?
     /// The pinset that refused it, or would have.
     package let pinset: String?
+    /// Whether that is because it has none of the pinned keys or certificates: not if the chain is
+    /// not valid, or the pinset has expired.
+    package let hasOtherPins: Bool
     fileprivate let basis: Basis
 
     /// By what it was judged: another handshake with the same basis has the same result.
@@ -72,6 +75,7 @@ package final class ServerChain: Sendable {
             String(decoding: "\($0)".utf8.prefix(Self.maximumProblemBytes), as: UTF8.self)
         }
         pinset = failure?.pinset
+        hasOtherPins = failure?.kind == .noPinMatches
     }
 
     private static func kept(of sent: [[UInt8]]) -> [[UInt8]] {

@@ -87,6 +87,9 @@ struct ChainView: Sendable {
             .optionalText("pinset", "The pinset that refused it, or would have.") {
                 $0.chain.pinset
             },
+            .flag("hasOtherPins", "Whether that is because none of its pins matched.") {
+                $0.chain.hasOtherPins
+            },
             .list(
                 "matches", match,
                 "The pins that it matched, also those of an authority whose "

@@ -140,7 +140,7 @@ extension ConfigurationReport {
             .optionalText(
                 "text",
                 "YAML with every default, as pinfold check prints it; *** in place of values that "
-                    + "rules write, and of userinfo and queries in URLs. Only with the token, a "
+                    + "rules write, of userinfo in URLs, and of queries. Only with the token, a "
                     + "certificate, or by a Unix socket."
             ) { $0.isFull ? $0.text.yaml : nil },
             .flag("textIsCut", "Whether the text has more bytes than are shown.") {

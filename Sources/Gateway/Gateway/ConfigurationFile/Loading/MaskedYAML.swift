@@ -64,7 +64,9 @@ struct MaskedYAML: ~Copyable {
         var around = ""
         var aroundThat = ""
 
-        func key(_ name: String) -> Place { Place(key: name, around: key, aroundThat: around) }
+        func below(_ name: String) -> Place {
+            Place(key: name, around: key, aroundThat: around)
+        }
 
         /// Whether it is the value of a step of `request` or `response`.
         var isStep: Bool {
@@ -99,7 +101,8 @@ struct MaskedYAML: ~Copyable {
         case .mappingStart:
             while case let key = try events.next(), !key.isEnd {
                 guard case .scalar(let name, _, _) = key.content else { continue }
-                let (event, inner) = (try events.next(), place.key(name))
+                let event = try events.next()
+                let inner = place.below(name)
                 // A mapping of such a name is something that a user has named so.
                 var isNamedSecret = false
                 if case .scalar = event.content { isNamedSecret = inner.isSecret }

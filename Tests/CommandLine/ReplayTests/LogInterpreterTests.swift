@@ -19,7 +19,7 @@ struct LogInterpreterTests {
         return isLine ? interpreter.interpret(line) : .unreadable
     }
 
-    private func request(_ rest: String) -> PastRequest? {
+    private func requested(_ rest: String) -> PastRequest? {
         guard case .request(let logged) = reading("{" + Self.common + rest + "}") else {
             return nil
         }
@@ -47,7 +47,7 @@ struct LogInterpreterTests {
     func `is for a host and port`(
         rest: String, form: PastRequest.Form, host: String, port: Int, target: String
     ) throws {
-        let request = try #require(request(rest))
+        let request = try #require(requested(rest))
         #expect(request.form == form)
         #expect(request.host == host)
         #expect(Int(request.port) == port)
@@ -58,8 +58,8 @@ struct LogInterpreterTests {
 
     @Test func `has the address that was connected to, but not that of a proxy`() throws {
         let get = #""method":"GET","target":"http://a.test/","upstream":"[::1]:80""#
-        #expect(try #require(request(get)).address == IPAddress("::1"))
-        #expect(try #require(request(get + #","parent":"corporate""#)).address == nil)
+        #expect(try #require(requested(get)).address == IPAddress("::1"))
+        #expect(try #require(requested(get + #","parent":"corporate""#)).address == nil)
     }
 
     @Test(arguments: [

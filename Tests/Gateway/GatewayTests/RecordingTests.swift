@@ -88,7 +88,7 @@ struct RecordingTests {
     @Test func `drops what a slow reader does not take, of whom the most waits, and counts it`()
         throws
     {
-        var recording = try recording(limit: 10 * flow(1, bytes: 1000).bytes)
+        var recording = try recording(limit: 10 * flow(30, bytes: 1000).bytes)
         recording.add(flow(1, client: 7, bytes: 1000))
         for number in 2...30 { recording.add(flow(UInt64(number), client: 8, bytes: 1000)) }
         let piece = next(&recording)

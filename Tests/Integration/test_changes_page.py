@@ -28,9 +28,9 @@ def write_files(folder: Path) -> None:
     for name, text in zip(("old.yaml", "new.yaml"), texts, strict=True):
         (folder / name).write_text(text + "\n")
     (folder / "ads.txt").write_text("ads.example\n")
-    pinned, other, public = "https://api.example.com/", "*.example.com", "192.0.2.10:80"
+    pinned, other, public = "https://api.example.com/", "*.example.com", "93.184.215.14:80"
     (folder / "access.log").write_text("".join([
-        *(line(at, "api.example.com", f"{pinned}v1/{at}", upstream="192.0.2.7:443",
+        *(line(at, "api.example.com", f"{pinned}v1/{at}", upstream="93.184.215.14:443",
                upstream_tls="TLSv1.3") for at in range(4)),
         *(line(at, "default", f"http://cdn.ads.example/{at}.js", upstream=public,
                reported="no-ads") for at in range(4, 9)),

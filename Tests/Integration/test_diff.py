@@ -37,7 +37,7 @@ def test_what_differs_is_said_and_nothing_else(workspace):
     done = diff(workspace, OLD, NEW)
     assert done.returncode == 1, done.stderr
     assert done.stdout == """\
-access.rules: no-ads: added; it is the rule 1 of 1: hosts [**.ads.example], action deny
+access.rules: no-ads: added; it is the rule 1 of 1: hosts [**.ads.example], action deny, status 403
 hosts: old.example.com: removed; no entry applies now:
   cache.store was false, is true
   name was old.example.com, is default (in metrics and logs)

@@ -217,7 +217,8 @@ def test_a_combined_log_is_replayed_compressed_and_from_standard_input(gateway, 
     assert text.count(b"\n") == 60
     (running.folder / "access.log.1.gz").write_bytes(gzip.compress(text[:1000])
                                                      + gzip.compress(text[1000:]))
-    own = replay(running, running.folder / "access.log.1.gz", "--config", running.config_file)
+    own = replay(
+        running, "--log", running.folder / "access.log.1.gz", "--config", running.config_file)
     assert (own["lines"], own["judged"], own["changed"]) == (120, 120, 0)
     new = changed(running, "new.yaml", lambda config: config["access"]["rules"].append(
         {"name": "none", "methods": ["CONNECT"], "action": "deny"}))

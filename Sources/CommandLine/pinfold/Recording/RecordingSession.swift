@@ -89,6 +89,11 @@ final class RecordingSession: Sendable {
         sigemptyset(&set)
         for signal in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&set, signal) }
         pthread_sigmask(SIG_BLOCK, &set, nil)
+        // SIGPIPE stays blocked for good: that nobody reads is noticed otherwise.
+        var pipe = sigset_t()
+        sigemptyset(&pipe)
+        sigaddset(&pipe, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &pipe, nil)
         signals = signalfd(-1, &set, Int32(SFD_CLOEXEC))
         wake = eventfd(0, Int32(EFD_CLOEXEC))
     }

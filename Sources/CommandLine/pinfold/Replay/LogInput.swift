@@ -17,7 +17,8 @@ struct LogInput {
 
     let path: String
 
-    /// Reads all lines, without their line feeds. A line that is too long is passed as an empty one.
+    /// Reads all lines, without their line feeds. A line that is too long is passed as an empty
+    /// one.
     func forEachLine(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let descriptor = try opened()
         defer { if path != "-" { close(descriptor) } }

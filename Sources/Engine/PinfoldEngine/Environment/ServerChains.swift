@@ -109,8 +109,8 @@ extension ServerChain.Match {
 }
 
 /// What servers presented in their latest handshakes, for whoever looks at an exchange. It is noted
-/// once per handshake, which takes a thousand times as long, and looked up for each exchange that is
-/// held, under a lock of all workers.
+/// once per handshake, which takes a thousand times as long, and looked up for each exchange that
+/// is held, under a lock of all workers.
 package final class ServerChains: Sendable {
     static let limit = 512
 
@@ -193,7 +193,8 @@ extension Environment {
 }
 
 extension Exchange {
-    /// Whether the certificates of its server were judged for it, or for the connection that it got.
+    /// Whether the certificates of its server were judged for it, or for the connection that it
+    /// got.
     private var hasVerdict: Bool {
         if report.serverTLS != nil || tunnel?.inspection != nil { return true }
         switch remarks.fault?.reason {

@@ -81,8 +81,8 @@ extension Exchange {
         environment.exchangeEnded()
     }
 
-    /// Counts what it has spent its time on, and passes it to whoever shows exchanges. For most hits
-    /// there is neither.
+    /// Counts what it has spent its time on, and passes it to whoever shows exchanges. For most
+    /// hits there is neither.
     @inline(never)
     private func report(_ record: ExchangeRecord, at end: Int64) {
         let phases = phases(waits, at: end, of: record.durationMicroseconds)

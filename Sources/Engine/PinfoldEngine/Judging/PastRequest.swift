@@ -65,7 +65,8 @@ package struct RequestVerdict: Sendable {
     /// The index of the entry of `hosts` that applies; `nil` if none does, or if it is refused
     /// before its host matters.
     package var entry: Int?
-    /// That entry's name in logs; `default` if none applies, and `none` if its host does not matter.
+    /// That entry's name in logs; `default` if none applies, and `none` if its host does not
+    /// matter.
     package var label: String
     /// The requested host, and the port that is connected to.
     package var host: String

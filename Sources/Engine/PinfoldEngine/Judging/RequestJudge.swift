@@ -5,8 +5,8 @@ import PinfoldConfiguration
 import Trust
 
 /// Says what becomes of requests of the past under a configuration, by the functions that decide it
-/// for exchanges, in the order in which these ask them. What does not depend on the configuration is
-/// left out: loops, rates, what a server answers.
+/// for exchanges, in the order in which these ask them. What does not depend on the configuration
+/// is left out: loops, rates, what a server answers.
 ///
 /// It is for one thread. What it finds out about a host is kept, so that a request costs little
 /// more than the rules that are about it.

@@ -2,8 +2,8 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-/// A client's stream on which the final head is noted as it is sent, wherever it comes from, and for
-/// a recording that wants it, the content after it.
+/// A client's stream on which the final head is noted as it is sent, wherever it comes from, and
+/// for a recording that wants it, the content after it.
 ///
 /// It takes the place of the client's own stream only while somebody looks at exchanges, so that
 /// nothing on the way of a response has to ask. A route's rules (``ChangedHeads``) are outside:
@@ -65,8 +65,8 @@ final class KeptHeads: ForwardingStream {
 }
 
 extension Exchange {
-    /// Notes the final head that the client is sent, for whoever looks at exchanges, and the content
-    /// of both messages for a recording that wants it.
+    /// Notes the final head that the client is sent, for whoever looks at exchanges, and the
+    /// content of both messages for a recording that wants it.
     @inline(never)
     func keepResponseHead(of stream: any DownstreamStream) {
         let contents = environment.keepsContents ? environment.host?.contents(of: self) : nil

@@ -78,8 +78,8 @@ extension ClientConnection {
         handle(.lingers)
     }
 
-    /// Logs that a client does not trust the listener's certificate; there is no exchange that would
-    /// be in the access log. Those of intercepted hosts are reported with their tunnels.
+    /// Logs that a client does not trust the listener's certificate; there is no exchange that
+    /// would be in the access log. Those of intercepted hosts are reported with their tunnels.
     private func reportRejection(_ error: TLSError) {
         guard case .alertReceived(let code, _) = error, TLSAlert(code: code).isAboutCertificate
         else { return }

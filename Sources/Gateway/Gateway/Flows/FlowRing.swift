@@ -8,10 +8,10 @@ import Synchronization
 ///
 /// It holds a thousand in all, each of which takes 9 KiB at most, beside what its server presented
 /// (``ServerChain``), and takes memory only as it is filled. Those that were refused or failed are
-/// held whether somebody looks or not, except in a flood (``HeldFailures``): they are what is looked
-/// for afterwards. All others are held only while somebody looks, and for five minutes after: making
-/// the record of an exchange costs more than the hundredth of a cache hit that may be spent where
-/// nobody looks, and what was served is in the access log and the metrics.
+/// held whether somebody looks or not, except in a flood (``HeldFailures``): they are what is
+/// looked for afterwards. All others are held only while somebody looks, and for five minutes
+/// after: making the record of an exchange costs more than the hundredth of a cache hit that may be
+/// spent where nobody looks, and what was served is in the access log and the metrics.
 ///
 /// When it is full, the oldest exchange of the client network gives way that holds the most, so
 /// that nobody can drive out what others did; and what failed keeps a quarter of the places, so

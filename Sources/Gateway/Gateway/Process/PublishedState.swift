@@ -27,7 +27,8 @@ final class PublishedState: Sendable {
         var lastSucceeded: Bool { last?.errors.isEmpty ?? true }
         /// About the configuration in force.
         var warnings: [ConfigurationFinding] = []
-        /// What was read when the process started, and not again; its defaults in place of the rest.
+        /// What was read when the process started, and not again; its defaults in place of the
+        /// rest.
         var begunWith: ConfigurationSnapshot?
         /// Its sections that are not in force before a restart.
         var needRestart: [String] = []

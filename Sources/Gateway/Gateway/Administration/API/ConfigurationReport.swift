@@ -74,7 +74,8 @@ struct ConfigurationReport: Sendable {
 }
 
 extension ConfigurationReport {
-    /// The same for somebody who may not see the text: what errors and warnings quote of it is `***`.
+    /// The same for somebody who may not see the text: what errors and warnings quote of it is
+    /// `***`.
     func withoutQuotes() -> ConfigurationReport {
         var masked = self
         masked.status.configuration.warnings.hideQuoted()

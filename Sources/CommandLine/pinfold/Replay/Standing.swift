@@ -61,8 +61,9 @@ extension Standing {
         if refusal == Reason.access(.deniedByRule).token { by = rule }
         let label = line.text(.host)
         if let label, label != "none", label != "other" { entry = label }
-        if line.format == .json || rule != nil { self.rule = rule ?? "" }
-        if line.format == .json { reported = line.text(.reported) ?? "" }
+        // The log may have been told to leave them out (`log.access.fields`).
+        self.rule = rule
+        reported = line.text(.reported)
         guard refusal == nil, line.format == .json else { return }
         switch form {
         case .tunnel:

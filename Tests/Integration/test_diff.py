@@ -91,3 +91,24 @@ def test_warnings_are_errors_with_strict(workspace):
     done = run_pinfold("check", "--config", "new.yaml", "--strict", cwd=workspace)
     assert (done.returncode, done.stdout) == (1, "")
     assert "Error: " in done.stderr and "Warning: " not in done.stderr
+
+
+def test_what_may_be_a_secret_is_not_printed(gateway, workspace):
+    def hosts(secret: str) -> dict:
+        return {"hosts": [{"match": ["a.test"], "request": {
+            "headers": {"set": {"X-Api-Key": secret}}, "query": {"set": {"key": secret}}}}]}
+
+    old, new = hosts("c2VjcmV0"), hosts("b3RoZXI")
+    expected = ("hosts: a.test:\n"
+                "  request.headers.set.X-Api-Key was ***, is *** (another)\n"
+                "  request.query.set.key was ***, is *** (another)\n")
+    assert diff(workspace, json.dumps(old), json.dumps(new)).stdout == expected
+    added = diff(workspace, "{}", json.dumps(new), "--format", "json").stdout
+    assert "X-Api-Key" in added and "b3RoZXI" not in added
+    running = gateway(old)
+    running.config |= new
+    running.write_config(running.config)
+    at = ["--config", str(running.config_file), "--admin",
+          f"{running.admin[0]}:{running.admin[1]}"]
+    assert run_pinfold("reload", "--dry-run", *at).stdout == "a reload would change:\n" + expected
+    assert run_pinfold("reload", *at).stdout == "configuration reloaded: hosts\n" + expected

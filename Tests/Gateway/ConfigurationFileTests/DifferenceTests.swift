@@ -171,4 +171,41 @@ struct DifferenceTests {
                 "listeners: [\(one)]", "listeners: [\(one.replacing(":1'", with: ":3'"))]")
                 == ["listeners: one: address was 127.0.0.1:1, is 127.0.0.1:3"])
     }
+
+    @Test(arguments: [
+        (
+            "headers: { set: { X-Key: c2VjcmV0 } }", "headers: { set: { X-Key: b3RoZXI } }",
+            "request.headers.set.X-Key was ***, is *** (another)"
+        ),
+        (
+            "query: { set: { key: c2VjcmV0 } }", "",
+            "set: { key: *** }, add: nothing, defaults: nothing }, parameters: keep }, is not set"
+        ),
+        (
+            "path: { prefixes: { /a: /c2VjcmV0 } }", "path: { prefixes: { /a: /b3RoZXI } }",
+            "request.path.prefixes./a was ***, is *** (another)"
+        ),
+    ])
+    func `is said without the values that rules write`(
+        old: String, new: String, expected: String
+    ) throws {
+        func hosts(_ request: String) -> String {
+            "hosts: [{ match: [a.test]\(request.isEmpty ? "" : ", request: { \(request) }") }]"
+        }
+        let changed = try lines(hosts(old), hosts(new))
+        #expect(changed.contains { $0.hasSuffix(expected) }, "\(changed)")
+        for found in [changed, try lines("{}", hosts(old)), try lines(hosts(old), "{}")] {
+            #expect(!found.isEmpty)
+            #expect(!found.contains { $0.contains("c2VjcmV0") || $0.contains("b3RoZXI") })
+        }
+    }
+
+    @Test func `is said without the userinfo and the queries of URLs`() throws {
+        func probe(_ key: String) -> String {
+            "hosts: [{ match: [a.test], probe: { interval: 30s, path: '/p?key=\(key)' } }]"
+        }
+        #expect(
+            try lines(probe("c2VjcmV0"), probe("b3RoZXI"))
+                == ["hosts: a.test: probe.path was /p?***, is /p?*** (another)"])
+    }
 }

@@ -64,6 +64,8 @@ struct RuleDifferences {
     /// The rule in a line: its conditions and what it does.
     private static func text(_ rule: AccessRule) -> String {
         guard case .mapping(let entries) = node(rule).content else { return "" }
-        return entries.map { "\($0.key) \(NodeComparison.text($0.value))" }.joined(separator: ", ")
+        return entries.map { key, value in
+            "\(key) \(NodeComparison.text(value, at: MaskedPlace().below(key)))"
+        }.joined(separator: ", ")
     }
 }

@@ -281,6 +281,24 @@ def test_lines_that_cannot_be_judged_are_counted_by_what_they_lack(workspace):
         assert text in done.stdout, (text, done.stdout)
 
 
+def test_what_is_in_a_log_is_printed_on_one_line_and_cut(workspace):
+    config = workspace / "new.yaml"
+    config.write_text("access: { rules: [{ name: none, action: deny }] }\n")
+    line = {"time": "2026-11-30T00:00:00.000Z", "client": "127.0.0.1:1", "listener": "proxy",
+            "method": "GET", "target": "http://a.test/" + "x" * 100_000, "host": "default",
+            "status": 200, "user": "x\ny\x1b[31m\x07\u009b", "id": "i" * 1000}
+    (workspace / "log").write_text(json.dumps(line) + "\n")
+    done = run_pinfold("replay", "--log", "log", "--config", str(config), cwd=workspace)
+    assert done.returncode == 1, done.stderr
+    assert len(done.stdout) < 5_000
+    assert not [one for one in done.stdout if one != "\n" and not one.isprintable()]
+    assert r"127.0.0.1 x\u{A}y\u{1B}[31m\u{7}\u{9B} GET http://a.test/xxx" in done.stdout
+    done = run_pinfold(
+        "replay", "--log", "log", "--config", str(config), "--format", "json", cwd=workspace)
+    assert len(done.stdout) < 5_000
+    assert json.loads(done.stdout)["changes"][0]["examples"][0]["user"] == line["user"]
+
+
 @pytest.mark.parametrize(("text", "error"), [
     (b"", "no line of the logs could be judged"),
     (b"GET / HTTP/1.1\n", "no line of the logs could be judged"),

@@ -72,6 +72,8 @@ struct Replayer {
                 before.cache = old.judge.cacheUse(of: request, former)
                 after.cache = new.judge.cacheUse(of: request, verdict)
             }
+        } else {
+            after.settle(verdict, by: logged.outcome)
         }
         try applyPins(&after, verdict, new, request, &isWithoutKeys)
         if before.refusal == ReasonKinds.ofPins, old == nil, isWithoutKeys || observed == nil {

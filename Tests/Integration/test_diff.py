@@ -61,6 +61,24 @@ def test_the_exit_code_says_whether_something_differs(workspace):
     assert "hots" in refused.stderr
 
 
+def test_the_order_of_files_is_no_difference_but_their_content_is(workspace, pki, gateway):
+    one, other = pki.root.pem_file, pki.intermediate.pem_file
+    (workspace / "one.pem").write_bytes(one.read_bytes())
+    (workspace / "other.pem").write_bytes(other.read_bytes())
+    old = "tls: { roots: [one.pem, other.pem] }\nhosts: [{ match: [a.test] }]\n"
+    new = old.replace("one.pem, other.pem", "other.pem, one.pem")
+    done = diff(workspace, old, new)
+    assert (done.returncode, done.stdout) == (0, "nothing differs in effect\n"), done.stderr
+    config = {"tls": {"roots": [str(workspace / "one.pem"), str(workspace / "other.pem")]}}
+    running = gateway(config)
+    (workspace / "one.pem").write_bytes(one.read_bytes() + other.read_bytes())
+    config["tls"]["roots"].reverse()
+    running.write_config({**running.config, **config})
+    done = run_pinfold("reload", "--dry-run", "--config", str(running.config_file), "--admin",
+                       f"{running.admin[0]}:{running.admin[1]}")
+    assert "tls: the content of a file, or the value of a variable was other" in done.stdout, done
+
+
 def test_a_reload_is_tried_out_and_then_says_what_differs(gateway):
     running = gateway({"hosts": [{"match": ["a.test"]}]})
     at = ["--config", str(running.config_file), "--admin",

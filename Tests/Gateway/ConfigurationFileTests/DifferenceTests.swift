@@ -6,6 +6,7 @@ import Testing
 @Suite("What differs between two configurations")
 struct DifferenceTests {
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    private static let otherPin = "sha256/AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     private static let pinset = "pinsets: { p: { mode: publicKey, pins: [\(pin)] } }\n"
 
     private func lines(_ old: String, _ new: String) throws -> [String] {
@@ -40,6 +41,21 @@ struct DifferenceTests {
                 + "hosts: [{ match: [a.test], pinsets: [p, q] }]",
             "pinsets: { q: { mode: none }, p: { mode: none } }\n"
                 + "hosts: [{ match: [a.test], pinsets: [q, p] }]"
+        ),
+        (
+            "pinsets: { p: { mode: publicKey, pins: [\(pin), \(otherPin)] } }",
+            "pinsets: { p: { mode: publicKey, pins: [\(otherPin), \(pin)] } }"
+        ),
+        (
+            "access: { rules: [{ name: a, hosts: [a.test, b.test], clients: [10.0.0.0/8, "
+                + "192.0.2.0/24], methods: [GET, PUT], action: deny }] }",
+            "access: { rules: [{ name: a, hosts: [b.test, a.test], clients: [192.0.2.0/24, "
+                + "10.0.0.0/8], methods: [PUT, GET], action: deny }] }"
+        ),
+        ("admin: { hosts: [a.test, b.test] }", "admin: { hosts: [b.test, a.test] }"),
+        (
+            "hosts: [{ match: [a.test], cache: { bypass: { fields: [X-A, X-B] } } }]",
+            "hosts: [{ match: [a.test], cache: { bypass: { fields: [X-B, X-A] } } }]"
         ),
     ])
     func `is nothing if it has no effect`(old: String, new: String) throws {

@@ -21,7 +21,7 @@ struct RuleDifferences {
             var comparison = NodeComparison(Self.section)
             comparison.compare(Self.node(former), Self.node(rule))
             var details = comparison.details
-            if details.isEmpty, former != rule { details = [.ofFiles] }
+            if details.isEmpty, !former.isSame(as: rule) { details = [.ofFiles] }
             if !details.isEmpty {
                 found.append(
                     ConfigurationDifference(

@@ -61,6 +61,24 @@ def test_the_exit_code_says_whether_something_differs(workspace):
     assert "hots" in refused.stderr
 
 
+def test_the_order_of_files_is_no_difference_but_their_content_is(workspace, pki, gateway):
+    one, other = pki.root.pem_file, pki.intermediate.pem_file
+    (workspace / "one.pem").write_bytes(one.read_bytes())
+    (workspace / "other.pem").write_bytes(other.read_bytes())
+    old = "tls: { roots: [one.pem, other.pem] }\nhosts: [{ match: [a.test] }]\n"
+    new = old.replace("one.pem, other.pem", "other.pem, one.pem")
+    done = diff(workspace, old, new)
+    assert (done.returncode, done.stdout) == (0, "nothing differs in effect\n"), done.stderr
+    config = {"tls": {"roots": [str(workspace / "one.pem"), str(workspace / "other.pem")]}}
+    running = gateway(config)
+    (workspace / "one.pem").write_bytes(one.read_bytes() + other.read_bytes())
+    config["tls"]["roots"].reverse()
+    running.write_config({**running.config, **config})
+    done = run_pinfold("reload", "--dry-run", "--config", str(running.config_file), "--admin",
+                       f"{running.admin[0]}:{running.admin[1]}")
+    assert "tls: the content of a file, or the value of a variable was other" in done.stdout, done
+
+
 def test_a_reload_is_tried_out_and_then_says_what_differs(gateway):
     running = gateway({"hosts": [{"match": ["a.test"]}]})
     at = ["--config", str(running.config_file), "--admin",
@@ -91,3 +109,24 @@ def test_warnings_are_errors_with_strict(workspace):
     done = run_pinfold("check", "--config", "new.yaml", "--strict", cwd=workspace)
     assert (done.returncode, done.stdout) == (1, "")
     assert "Error: " in done.stderr and "Warning: " not in done.stderr
+
+
+def test_what_may_be_a_secret_is_not_printed(gateway, workspace):
+    def hosts(secret: str) -> dict:
+        return {"hosts": [{"match": ["a.test"], "request": {
+            "headers": {"set": {"X-Api-Key": secret}}, "query": {"set": {"key": secret}}}}]}
+
+    old, new = hosts("c2VjcmV0"), hosts("b3RoZXI")
+    expected = ("hosts: a.test:\n"
+                "  request.headers.set.X-Api-Key was ***, is *** (another)\n"
+                "  request.query.set.key was ***, is *** (another)\n")
+    assert diff(workspace, json.dumps(old), json.dumps(new)).stdout == expected
+    added = diff(workspace, "{}", json.dumps(new), "--format", "json").stdout
+    assert "X-Api-Key" in added and "b3RoZXI" not in added
+    running = gateway(old)
+    running.config |= new
+    running.write_config(running.config)
+    at = ["--config", str(running.config_file), "--admin",
+          f"{running.admin[0]}:{running.admin[1]}"]
+    assert run_pinfold("reload", "--dry-run", *at).stdout == "a reload would change:\n" + expected
+    assert run_pinfold("reload", *at).stdout == "configuration reloaded: hosts\n" + expected

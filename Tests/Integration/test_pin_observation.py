@@ -173,6 +173,43 @@ def test_two_gateways_share_the_record(gateway, origin, pki):
     assert len(chains(one, HOST)) == 3
 
 
+def test_a_gateway_does_not_write_over_what_another_one_recorded(gateway, origin, pki):
+    both = [HOST, "second.test"]
+    there, turning = serve(origin, pki.intermediate.issue(*both))
+    config = configuration(pki)
+    config["hosts"][0]["match"] = both
+    one = gateway(config)
+    other = {**config, "cache": {"path": str(one.folder / "cache"), "disk": 0}}
+    two = gateway(other)
+    ask(one, there)
+    wait_chains(one, HOST, 1)
+    # Its last write before the one that counts is of another host.
+    ask(two, there, "second.test")
+    wait_chains(one, "second.test", 1)
+    turning.use(pki.intermediate.issue(*both))
+    ask(two, there)
+    assert len(wait_chains(one, HOST, 2)) == 2
+
+
+def test_a_deleted_record_is_written_whole_again(gateway, origin, pki):
+    there, turning = serve(origin, pki.intermediate.issue(HOST, "second.test"))
+    config = configuration(pki)
+    config["hosts"][0]["match"] = [HOST, "second.test"]
+    running = gateway(config)
+    ask(running, there)
+    wait_chains(running, HOST, 1)
+    record_file(running).unlink()
+    ask(running, there, "second.test")
+    wait_chains(running, "second.test", 1)
+    assert len(chains(running, HOST)) == 1
+    # Damage that is found while it runs.
+    record_file(running).write_text("rubbish" * 2000)
+    turning.use(pki.intermediate.issue(HOST, "second.test"))
+    ask(running, there)
+    wait_chains(running, HOST, 2)
+    assert len(chains(running, "second.test")) == 1
+
+
 def test_a_damaged_record_is_set_aside(gateway, origin, pki):
     there, _ = serve(origin, pki.intermediate.issue(HOST))
     running = gateway(configuration(pki), start=False)

@@ -258,6 +258,25 @@ def test_requests_in_intercepted_tunnels_follow_their_tunnel(gateway, origin, pk
         ("allowed", "denied-by-rule by no-admin", "passed"): 1}
 
 
+def test_a_tunnel_whose_client_rejects_the_certificate_is_inspected(workspace, authority):
+    line = {"time": "2026-11-30T00:00:00.000Z", "client": "127.0.0.1:1", "listener": "proxy",
+            "method": "CONNECT", "target": "a.test:443", "host": "a.test", "status": 200}
+    (workspace / "log").write_text("".join(
+        json.dumps({**line, name: True}) + "\n" for name in ("inspected", "intercepted")))
+
+    def run(name: str, tunnel: str, *options: str):
+        (workspace / name).write_text(json.dumps({
+            "interception": authority.section,
+            "hosts": [{"match": ["a.test"], "tunnel": tunnel, "intercept": True}]}))
+        return run_pinfold("replay", "--log", "log", "--config", name, *options, cwd=workspace)
+
+    done = run("inspect.yaml", "inspect")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Under a configuration that inspects no tunnel, that is another handling.
+    done = run("pass.yaml", "pass")
+    assert (done.returncode, "intercepted (was: inspected)" in done.stdout) == (1, True), done
+
+
 def test_lines_that_cannot_be_judged_are_counted_by_what_they_lack(workspace):
     config = workspace / "new.yaml"
     config.write_text("hosts: [{ match: [a.test] }]\n")
@@ -279,6 +298,24 @@ def test_lines_that_cannot_be_judged_are_counted_by_what_they_lack(workspace):
                  "not judged: 1 a request to the administrative address",
                  "no request fares differently than the log says"):
         assert text in done.stdout, (text, done.stdout)
+
+
+def test_what_is_in_a_log_is_printed_on_one_line_and_cut(workspace):
+    config = workspace / "new.yaml"
+    config.write_text("access: { rules: [{ name: none, action: deny }] }\n")
+    line = {"time": "2026-11-30T00:00:00.000Z", "client": "127.0.0.1:1", "listener": "proxy",
+            "method": "GET", "target": "http://a.test/" + "x" * 100_000, "host": "default",
+            "status": 200, "user": "x\ny\x1b[31m\x07\u009b", "id": "i" * 1000}
+    (workspace / "log").write_text(json.dumps(line) + "\n")
+    done = run_pinfold("replay", "--log", "log", "--config", str(config), cwd=workspace)
+    assert done.returncode == 1, done.stderr
+    assert len(done.stdout) < 5_000
+    assert not [one for one in done.stdout if one != "\n" and not one.isprintable()]
+    assert r"127.0.0.1 x\u{A}y\u{1B}[31m\u{7}\u{9B} GET http://a.test/xxx" in done.stdout
+    done = run_pinfold(
+        "replay", "--log", "log", "--config", str(config), "--format", "json", cwd=workspace)
+    assert len(done.stdout) < 5_000
+    assert json.loads(done.stdout)["changes"][0]["examples"][0]["user"] == line["user"]
 
 
 @pytest.mark.parametrize(("text", "error"), [

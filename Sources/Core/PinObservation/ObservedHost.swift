@@ -81,7 +81,7 @@ package struct ObservedHost: Hashable, Sendable {
 
     /// Forgets the certificate that was seen longest ago, of those seen by the address that has
     /// the most: an address with ever new certificates displaces its own.
-    private mutating func forgetOne() {
+    mutating func forgetOne() {
         var held: [IPAddress?: Int] = [:]
         for chain in chains { held[chain.addresses.first?.address, default: 0] += 1 }
         let most = held.values.max() ?? 0

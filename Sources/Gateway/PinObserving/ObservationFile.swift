@@ -13,8 +13,12 @@ package final class ObservationFile {
 
     private let database: ObservationDatabase
     private let path: String
-    /// SQLite's number for the state that this process has seen or written last.
+    /// SQLite's number for the state that this process has seen last; its own commits do not change
+    /// it.
     private var seen: Int64 = -1
+    /// The hosts of which this process knows the row in that state: it has read or written it since
+    /// another process has last written anything.
+    private var current: Set<ObservedName> = []
 
     /// Opens the file, and creates it and its folder if they are missing.
     package init(creating path: String) throws(ObservationFileError) {
@@ -98,10 +102,12 @@ package final class ObservationFile {
     ) {
         var entries: [ObservationTable.Entry] = []
         var unreadable = 0
+        // Before the rows: what is committed in between is then not taken as seen.
         seen = try dataVersion()
         try database.run("SELECT record, client FROM observed ORDER BY last", []) { row in
             if let entry = Self.entry(row) { entries.append(entry) } else { unreadable += 1 }
         }
+        current = Set(entries.map(\.host.name))
         return (entries, unreadable)
     }
 
@@ -122,28 +128,34 @@ package final class ObservationFile {
     /// - Parameters:
     ///   - changed: the hosts to write.
     ///   - gone: the hosts to remove.
-    ///   - merge: called for each changed host if another process has written meanwhile, with what
-    ///     that has recorded of it; returns what to write.
+    ///   - merge: called for each changed host whose row another process may have written, with
+    ///     what that has recorded of it; returns what to write.
     package func write(
         _ changed: [ObservationTable.Entry], removing gone: [ObservedName],
         merging merge: (ObservationTable.Entry) -> ObservationTable.Entry
     ) throws(ObservationFileError) {
         try database.execute("BEGIN IMMEDIATE")
         do throws(ObservationFileError) {
-            let isForeign = try dataVersion() != seen
+            // From here on, nobody else commits.
+            let version = try dataVersion()
+            if version != seen { current = [] }
             for entry in changed {
                 var entry = entry
-                if isForeign, let other = try read(entry.host.name) { entry = merge(other) }
+                let name = entry.host.name
+                if !current.contains(name), let other = try read(name) { entry = merge(other) }
                 try put(entry)
+                current.insert(name)
             }
             for name in gone {
                 try database.run(
                     "DELETE FROM observed WHERE host = ? AND port = ?",
                     [.text(name.host), .integer(Int64(name.port))])
+                current.remove(name)
             }
             try database.execute("COMMIT")
-            seen = try dataVersion()
+            seen = version
         } catch {
+            current = []
             try? database.execute("ROLLBACK")
             throw error
         }

@@ -180,16 +180,27 @@ final class ObservationRecorder {
         let opened = try ObservationFile(creating: path)
         let (entries, unreadable) = try opened.hosts()
         if unreadable > 0 { onEvent(.unreadable(rows: unreadable)) }
+        var complete: Set<ObservedName> = []
         for entry in entries {
-            forget(table.keep(merged(entry)))
+            let whole = merged(entry)
+            if whole.host == entry.host { complete.insert(entry.host.name) }
+            gone.remove(entry.host.name)
+            forget(table.keep(whole))
+        }
+        // What the file does not have is written again: it may be another one than before.
+        for host in table.hosts where !complete.contains(host.name) {
+            unwritten[host.name] = unwritten[host.name] ?? []
         }
         file = opened
     }
 
-    /// What the file has of a host, with the sightings that are not in it yet.
+    /// What the file has of a host, with the sightings that are not in it yet, and what it has lost
+    /// of those before.
     private func merged(_ entry: ObservationTable.Entry) -> ObservationTable.Entry {
         var entry = entry
-        for (sighting, _) in unwritten[entry.host.name] ?? [] { entry.host.note(sighting) }
+        let name = entry.host.name
+        for (sighting, _) in unwritten[name] ?? [] { entry.host.note(sighting) }
+        if let known = table.entry(name) { entry.host.merge(known.host) }
         return entry
     }
 
@@ -200,21 +211,33 @@ final class ObservationRecorder {
         }
         guard let file else { return bound() }
         do throws(ObservationFileError) {
-            let changed = unwritten.keys.compactMap { table.entry($0) }
-            var others: [ObservationTable.Entry] = []
-            try file.write(changed, removing: Array(gone)) { other in
-                let entry = merged(other)
-                others.append(entry)
-                return entry
+            do throws(ObservationFileError) {
+                try commit(to: file)
+            } catch {
+                guard error.isLoss else { throw error }
+                self.file = nil
+                openFile(now)
+                guard let other = self.file else { return bound() }
+                try commit(to: other)
             }
-            unwritten = [:]
-            gone = []
-            for other in others { forget(table.keep(other)) }
         } catch {
             self.file = nil
             failed(error, now)
             bound()
         }
+    }
+
+    private func commit(to file: ObservationFile) throws(ObservationFileError) {
+        let changed = unwritten.keys.compactMap { table.entry($0) }
+        var others: [ObservationTable.Entry] = []
+        try file.write(changed, removing: Array(gone)) { other in
+            let entry = merged(other)
+            others.append(entry)
+            return entry
+        }
+        unwritten = [:]
+        gone = []
+        for other in others { forget(table.keep(other)) }
     }
 
     private func failed(_ error: ObservationFileError, _ now: Int64) {

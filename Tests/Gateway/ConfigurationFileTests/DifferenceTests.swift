@@ -6,6 +6,7 @@ import Testing
 @Suite("What differs between two configurations")
 struct DifferenceTests {
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    private static let otherPin = "sha256/AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     private static let pinset = "pinsets: { p: { mode: publicKey, pins: [\(pin)] } }\n"
 
     private func lines(_ old: String, _ new: String) throws -> [String] {
@@ -40,6 +41,21 @@ struct DifferenceTests {
                 + "hosts: [{ match: [a.test], pinsets: [p, q] }]",
             "pinsets: { q: { mode: none }, p: { mode: none } }\n"
                 + "hosts: [{ match: [a.test], pinsets: [q, p] }]"
+        ),
+        (
+            "pinsets: { p: { mode: publicKey, pins: [\(pin), \(otherPin)] } }",
+            "pinsets: { p: { mode: publicKey, pins: [\(otherPin), \(pin)] } }"
+        ),
+        (
+            "access: { rules: [{ name: a, hosts: [a.test, b.test], clients: [10.0.0.0/8, "
+                + "192.0.2.0/24], methods: [GET, PUT], action: deny }] }",
+            "access: { rules: [{ name: a, hosts: [b.test, a.test], clients: [192.0.2.0/24, "
+                + "10.0.0.0/8], methods: [PUT, GET], action: deny }] }"
+        ),
+        ("admin: { hosts: [a.test, b.test] }", "admin: { hosts: [b.test, a.test] }"),
+        (
+            "hosts: [{ match: [a.test], cache: { bypass: { fields: [X-A, X-B] } } }]",
+            "hosts: [{ match: [a.test], cache: { bypass: { fields: [X-B, X-A] } } }]"
         ),
     ])
     func `is nothing if it has no effect`(old: String, new: String) throws {
@@ -170,5 +186,42 @@ struct DifferenceTests {
             try lines(
                 "listeners: [\(one)]", "listeners: [\(one.replacing(":1'", with: ":3'"))]")
                 == ["listeners: one: address was 127.0.0.1:1, is 127.0.0.1:3"])
+    }
+
+    @Test(arguments: [
+        (
+            "headers: { set: { X-Key: c2VjcmV0 } }", "headers: { set: { X-Key: b3RoZXI } }",
+            "request.headers.set.X-Key was ***, is *** (another)"
+        ),
+        (
+            "query: { set: { key: c2VjcmV0 } }", "",
+            "set: { key: *** }, add: nothing, defaults: nothing }, parameters: keep }, is not set"
+        ),
+        (
+            "path: { prefixes: { /a: /c2VjcmV0 } }", "path: { prefixes: { /a: /b3RoZXI } }",
+            "request.path.prefixes./a was ***, is *** (another)"
+        ),
+    ])
+    func `is said without the values that rules write`(
+        old: String, new: String, expected: String
+    ) throws {
+        func hosts(_ request: String) -> String {
+            "hosts: [{ match: [a.test]\(request.isEmpty ? "" : ", request: { \(request) }") }]"
+        }
+        let changed = try lines(hosts(old), hosts(new))
+        #expect(changed.contains { $0.hasSuffix(expected) }, "\(changed)")
+        for found in [changed, try lines("{}", hosts(old)), try lines(hosts(old), "{}")] {
+            #expect(!found.isEmpty)
+            #expect(!found.contains { $0.contains("c2VjcmV0") || $0.contains("b3RoZXI") })
+        }
+    }
+
+    @Test func `is said without the userinfo and the queries of URLs`() throws {
+        func probe(_ key: String) -> String {
+            "hosts: [{ match: [a.test], probe: { interval: 30s, path: '/p?key=\(key)' } }]"
+        }
+        #expect(
+            try lines(probe("c2VjcmV0"), probe("b3RoZXI"))
+                == ["hosts: a.test: probe.path was /p?***, is /p?*** (another)"])
     }
 }

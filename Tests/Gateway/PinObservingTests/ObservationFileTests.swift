@@ -91,6 +91,55 @@ struct ObservationFileTests {
         }
     }
 
+    @Test func `is merged where another process wrote before this one's last write`() throws {
+        try withFile { path in
+            let second = ObservedName(host: "second.test", port: 443)
+            func other(_ time: Int64) -> ObservationTable.Entry {
+                ObservationTable.Entry(host: ObservedHost(name: second, time: time), client: nil)
+            }
+            let (one, two) = (
+                try ObservationFile(creating: path), try ObservationFile(creating: path)
+            )
+            _ = try one.hosts()
+            _ = try two.hosts()
+            try one.write([entry(1)], removing: []) { $0 }
+            try two.write([other(100)], removing: []) { $0 }
+            var found: [ObservedHost] = []
+            try two.write([entry(2)], removing: []) { there in
+                found.append(there.host)
+                return there
+            }
+            #expect(found == [entry(1).host])
+            try two.write([other(200), entry(3)], removing: []) { _ in
+                Issue.record("its own rows are known to it")
+                return self.entry(3)
+            }
+        }
+    }
+
+    @Test func `that was deleted while it was open is known as such`() throws {
+        try withFile { path in
+            let file = try ObservationFile(creating: path)
+            unlink(path)
+            #expect(throws: ObservationFileError.moved(path: path)) {
+                try file.write([entry(1)], removing: []) { $0 }
+            }
+        }
+    }
+
+    @Test func `is no loss where a process knows what another one has not recorded`() {
+        var (one, other) = (entry(1, 3).host, entry(2, 3).host)
+        one.merge(other)
+        #expect(one.chains.map(\.leaf.key) == [digest(1), digest(2), digest(3)])
+        #expect(one.chains.map(\.verified) == [1, 1, 1])
+        #expect(one.firstSeen == 100 && one.lastSeen == 103)
+        other.merge(one)
+        #expect(other == one)
+        for number: UInt8 in 4...60 { other.note(sighting(number, at: 100 + Int64(number))) }
+        one.merge(other)
+        #expect(one.chains.count == ObservedHost.chainsLimit)
+    }
+
     @Test func `that is damaged is known as such, and set aside`() throws {
         try withFile { path in
             #expect(problem(path) == nil)

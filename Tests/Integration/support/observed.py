@@ -44,7 +44,7 @@ def record(running: Gateway) -> dict[str, dict[str, Any]]:
     base = sqlite3.connect(record_file(running), timeout=10)
     try:
         rows = base.execute("SELECT record FROM observed").fetchall()
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError:
         return {}
     finally:
         base.close()

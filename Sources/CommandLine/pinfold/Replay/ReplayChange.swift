@@ -57,7 +57,7 @@ struct ReplayChange: Hashable {
     }
 
     private init(_ kind: Kind, _ before: String, _ after: String) {
-        (self.kind, self.before, self.after) = (kind, before, after)
+        (self.kind, self.before, self.after) = (kind, before.cut(), after.cut())
     }
 
     /// `denied-by-rule by block-ads (was: passed)`.

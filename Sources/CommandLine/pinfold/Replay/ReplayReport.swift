@@ -37,7 +37,8 @@ struct ReplayReport {
         lines +=
             table("by host", summary.hosts) + table("by client", summary.clients)
             + table("by user", summary.users)
-        return lines.joined(separator: "\n") + "\n"
+        // What is in a log must not make lines of its own, nor act on a terminal.
+        return lines.map { $0.printable + "\n" }.joined()
     }
 
     private var opening: String {

@@ -8,6 +8,7 @@ struct ReplayTally {
     private(set) var others = 0
 
     mutating func add(_ name: String) {
+        let name = name.cut()
         if let count = counts[name] {
             counts[name] = count + 1
         } else if counts.count < Self.maximum {

@@ -54,7 +54,7 @@ struct Replayer {
         let reading = line.read(bytes) ? interpreter.interpret(line) : .unreadable
         guard case .request(let logged) = reading else { return summary.skip(reading) }
         summary.judged += 1
-        summary.note(time: logged.time)
+        summary.note(time: logged.time.cut())
         let request = logged.request
         let verdict = new.judge.judge(request)
         var (before, after) = (logged.outcome, Standing(verdict))
@@ -72,6 +72,8 @@ struct Replayer {
                 before.cache = old.judge.cacheUse(of: request, former)
                 after.cache = new.judge.cacheUse(of: request, verdict)
             }
+        } else {
+            after.settle(verdict, by: logged.outcome)
         }
         try applyPins(&after, verdict, new, request, &isWithoutKeys)
         if before.refusal == ReasonKinds.ofPins, old == nil, isWithoutKeys || observed == nil {
@@ -85,8 +87,9 @@ struct Replayer {
             network: IPNetwork(client: request.client).clientDescription, user: request.user
         ) { [line] in
             ReplaySummary.Example(
-                time: logged.time, client: String(request.client.clientText), user: request.user,
-                method: line.text(.method) ?? "", target: line.text(.target) ?? "", id: logged.id)
+                time: logged.time.cut(), client: String(request.client.clientText),
+                user: request.user?.cut(), method: (line.text(.method) ?? "").cut(),
+                target: (line.text(.target) ?? "").cut(), id: logged.id?.cut())
         }
     }
 

@@ -53,6 +53,15 @@ extension Standing {
         reported = verdict.reported.joined(separator: ",")
     }
 
+    /// What becomes of a tunnel whose client may reject the gateway's certificates, once the log
+    /// says whether it did.
+    mutating func settle(_ verdict: RequestVerdict, by logged: Standing) {
+        guard handling != nil, case .interceptOrInspect? = verdict.handling,
+            logged.handling == "inspected"
+        else { return }
+        handling = logged.handling
+    }
+
     /// As the log says.
     init(logged line: LogLine, _ form: PastRequest.Form) {
         let reason = line.text(.reason)

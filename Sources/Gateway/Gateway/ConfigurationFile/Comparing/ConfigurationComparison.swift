@@ -104,8 +104,9 @@ private struct ConfigurationComparison {
         var comparison = NodeComparison(section.rawValue)
         comparison.compare(
             NodeComparison.node(table, former), NodeComparison.node(table, present))
-        let details = comparison.details + besides
-        return (details.isEmpty ? [.ofFiles] : details).map {
+        var details = comparison.details + besides
+        if details.isEmpty, !isSameInEffect(former, present) { details = [.ofFiles] }
+        return details.map {
             ConfigurationDifference(section: section.rawValue, details: [$0])
         }
     }
@@ -127,7 +128,10 @@ private struct ConfigurationComparison {
                 var comparison = NodeComparison(section.rawValue)
                 comparison.compare(node(former).without("name"), present)
                 difference.details = comparison.details
-                if difference.details.isEmpty { difference.details = [.ofFiles] }
+                if difference.details.isEmpty {
+                    guard !isSameInEffect(former, element) else { continue }
+                    difference.details = [.ofFiles]
+                }
             } else {
                 difference.kind = .added
                 difference.note = [difference.note, NodeComparison.text(present)]

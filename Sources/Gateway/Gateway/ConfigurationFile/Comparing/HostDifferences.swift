@@ -165,7 +165,9 @@ struct HostDifferences {
                     && detail.removed == shared.removed
             }
         }
-        if details.isEmpty, inherited.isEmpty, !isSame {
+        if details.isEmpty, inherited.isEmpty, !isSame,
+            !Self.isSame(former, present, \.inOneOrder)
+        {
             details.append(.ofFiles)
         }
         let labels = (Self.label(pair.old, old), Self.label(pair.new, new))
@@ -206,8 +208,12 @@ struct HostDifferences {
     }
 
     /// Whether entries say the same, whatever pinsets they have, which are compared by name.
-    private static func isSame(_ one: HostEntry, _ other: HostEntry) -> Bool {
-        var (one, other) = (one, other)
+    ///
+    /// - Parameter form: what of both to compare.
+    private static func isSame(
+        _ one: HostEntry, _ other: HostEntry, _ form: (HostEntry) -> HostEntry = { $0 }
+    ) -> Bool {
+        var (one, other) = (form(one), form(other))
         (one.match, one.name, one.pinsets) = ([], nil, [])
         (other.match, other.name, other.pinsets) = ([], nil, [])
         return one == other

@@ -21,7 +21,7 @@ struct RuleDifferences {
             var comparison = NodeComparison(Self.section)
             comparison.compare(Self.node(former), Self.node(rule))
             var details = comparison.details
-            if details.isEmpty, former != rule { details = [.ofFiles] }
+            if details.isEmpty, !former.isSame(as: rule) { details = [.ofFiles] }
             if !details.isEmpty {
                 found.append(
                     ConfigurationDifference(
@@ -64,6 +64,8 @@ struct RuleDifferences {
     /// The rule in a line: its conditions and what it does.
     private static func text(_ rule: AccessRule) -> String {
         guard case .mapping(let entries) = node(rule).content else { return "" }
-        return entries.map { "\($0.key) \(NodeComparison.text($0.value))" }.joined(separator: ", ")
+        return entries.map { key, value in
+            "\(key) \(NodeComparison.text(value, at: MaskedPlace().below(key)))"
+        }.joined(separator: ", ")
     }
 }

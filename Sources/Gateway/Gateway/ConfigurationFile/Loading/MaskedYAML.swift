@@ -15,13 +15,6 @@ extension ConfigurationSnapshot {
 struct MaskedYAML: ~Copyable {
     static let mask = "***"
 
-    /// The steps of rules whose values are written into messages.
-    private static let steps: Set<String> = [
-        FieldStep.set.rawValue, FieldStep.add.rawValue, FieldStep.defaults.rawValue,
-    ]
-    /// Keys whose value would be a secret. There are none today.
-    private static let secrets: Set<String> = ["password", "passphrase", "secret", "token"]
-
     private let text: [Unicode.Scalar]
     private var events: YAMLEvents
     /// What is to be replaced, in the order of the text.
@@ -46,7 +39,7 @@ struct MaskedYAML: ~Copyable {
 
     private mutating func rewritten() throws(YAMLError) -> String {
         _ = try events.next()  // the document
-        try value(try events.next(), at: Place(), isSecret: false)
+        try value(try events.next(), at: MaskedPlace())
         var result = String.UnicodeScalarView()
         var copied = 0
         for change in changes {
@@ -57,56 +50,22 @@ struct MaskedYAML: ~Copyable {
         return String(result + text[copied...])
     }
 
-    /// The keys under which a value is: its own, and those of the mappings around it. Empty for an
-    /// element of a list. Users may give names such as `set` to pinsets: a key alone says nothing.
-    private struct Place {
-        var key = ""
-        var around = ""
-        var aroundThat = ""
-
-        func below(_ name: String) -> Place {
-            Place(key: name, around: key, aroundThat: around)
-        }
-
-        /// Whether it is the value of a step of `request` or `response`.
-        var isStep: Bool {
-            guard aroundThat == "request" || aroundThat == "response" else { return false }
-            return switch around {
-            case "headers", "query": MaskedYAML.steps.contains(key)
-            case "path": key == "prefixes"
-            default: false
-            }
-        }
-
-        /// Whether a plain value here is a secret by its key, which is a field's name in `rename`.
-        var isSecret: Bool {
-            MaskedYAML.secrets.contains(key) && around != FieldStep.rename.rawValue
-        }
-    }
-
-    /// - Parameter isSecret: whether it is, or is in, what a step writes or a secret.
     private mutating func value(
-        _ event: YAMLEvents.Event, at place: Place, isSecret: Bool
+        _ event: YAMLEvents.Event, at place: MaskedPlace
     ) throws(YAMLError) {
         switch event.content {
         case .scalar(let text, let isPlain, _):
-            let shown = isSecret ? Self.mask : Self.withoutSecrets(url: text)
-            // Our own words, such as numbers, are not in quotes.
-            guard shown != text, isSecret || !isPlain else { return }
+            let shown = place.shown(text, isPlain: isPlain)
+            guard shown != text else { return }
             changes.append((event.range, YAMLText.quoted(shown)))
         case .sequenceStart:
             while case let element = try events.next(), !element.isEnd {
-                try value(element, at: Place(), isSecret: isSecret)
+                try value(element, at: place.element)
             }
         case .mappingStart:
             while case let key = try events.next(), !key.isEnd {
                 guard case .scalar(let name, _, _) = key.content else { continue }
-                let event = try events.next()
-                let inner = place.below(name)
-                // A mapping of such a name is something that a user has named so.
-                var isNamedSecret = false
-                if case .scalar = event.content { isNamedSecret = inner.isSecret }
-                try value(event, at: inner, isSecret: isSecret || place.isStep || isNamedSecret)
+                try value(try events.next(), at: place.below(name))
             }
         case .documentStart, .documentEnd, .alias, .collectionEnd, .streamEnd: break
         }

@@ -32,6 +32,8 @@ extension ObservedHost {
             object.add("first", Int(chain.firstSeen))
             object.add("last", Int(chain.lastSeen))
             object.add("verified", Int(clamping: chain.verified))
+            object.add("verifiedDays", Int(clamping: chain.verifiedDays))
+            object.add("lastVerified", chain.lastVerified.map { Int($0) })
             object.add("reported", Int(clamping: chain.reported))
             object.add("addresses", chain.addresses.map(\.json))
             object.add("forgottenAddresses", Int(clamping: chain.forgottenAddresses))
@@ -149,6 +151,8 @@ extension ObservedChain {
             self.paths.append(ObservedPath(issuers: found, firstSeen: first, lastSeen: last))
         }
         verified = value.count("verified")
+        verifiedDays = value.count("verifiedDays")
+        lastVerified = value.integer("lastVerified")
         reported = value.count("reported")
         forgottenAddresses = value.count("forgottenAddresses")
         for one in addresses {

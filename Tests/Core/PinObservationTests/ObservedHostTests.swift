@@ -69,6 +69,16 @@ struct ObservedHostTests {
         #expect(host.forgottenChains == 101 - UInt64(ObservedHost.chainsLimit))
     }
 
+    @Test func `counts the days on which a certificate was verified`() {
+        var host = empty()
+        for time in [100, 200, day, day + 5, 3 * day, 2 * day] {
+            host.note(sighting("a", at: time))
+        }
+        host.note(sighting("a", at: 9 * day, isReported: true))
+        #expect(host.chains[0].verifiedDays == 3)
+        #expect(host.chains[0].lastVerified == 3 * day)
+    }
+
     @Test func `is the same after it was written and read`() throws {
         var host = empty()
         host.note(sighting("a", below: [["i", "r"], ["i", "x", "s"]], at: 100))

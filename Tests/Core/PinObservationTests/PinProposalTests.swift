@@ -80,9 +80,9 @@ struct PinProposalTests {
             ("c", nil, [["i2", "root2"]], 94...100))
         let proposal = try host.proposal(options(100))
         #expect(proposal.keys[0].key == key("i2") && !proposal.keys[0].isSure)
-        // The second is one seen before, by which the first certificate would have passed.
-        #expect(pins(proposal)[1] == key("intermediate"))
-        #expect(proposal.covered == 3)
+        // The authority of the first certificate is none of the server's any more.
+        #expect(pins(proposal)[1] == key("root2"))
+        #expect(proposal.covered == 2 && proposal.certificates == 3)
     }
 
     @Test func `has a key of each where several authorities are in use`() throws {
@@ -118,6 +118,42 @@ struct PinProposalTests {
         #expect(proposal.covered == 2 && proposal.certificates == 3)
     }
 
+    @Test func `leaves out another authority that came and went, however long it was seen`() throws {
+        for days in [[52, 60], [50, 51, 52, 53, 54, 55, 56, 57, 58]] as [[Int64]] {
+            var host = host(
+                ("a", nil, usual, 0...47), ("b", nil, usual, 47...90))
+            for today in days {
+                host.note(
+                    sighting("evil", below: [["e", "er"]], at: today * day, from: otherAddress))
+            }
+            // Nor does one that lasted give a pin, unless the server shows its authority still.
+            let proposal = try host.proposal(options(90))
+            #expect(pins(proposal) == [key("intermediate"), key("root")])
+            #expect(proposal.remarks[0].text.hasPrefix("2 of the 3 certificates"))
+            #expect(!proposal.remarks[0].isSure)
+        }
+    }
+
+    @Test(arguments: [(1, 5000, false), (10, 11, false), (10, 10, true), (10, 0, true)])
+    func `counts a certificate unless report-only pinsets let it pass more often`(
+        verified: UInt64, reported: UInt64, counts: Bool
+    ) throws {
+        var host = host(("a", nil, usual, 0...47))
+        for today in 47...90 as ClosedRange<Int64> {
+            var seen = sighting("b", below: [["other", "or"]], at: today * day)
+            seen.count = verified
+            host.note(seen)
+            seen.count = reported
+            seen.isReported = true
+            if reported > 0 { host.note(seen) }
+        }
+        let error = refusal(host, options(90))
+        let proposal = try? host.proposal(options(90))
+        #expect((proposal?.keys.contains { $0.key == key("other") } ?? false) == counts)
+        // Without it, the server was seen last before that.
+        #expect(error == (counts ? nil : .notSeenLately(last: 47 * day)))
+    }
+
     @Test func `leaves out one by the same root, too`() throws {
         var host = host(
             ("a", nil, usual, 0...47), ("b", nil, usual, 47...90))
@@ -144,6 +180,21 @@ struct PinProposalTests {
         var shorter = options(6)
         shorter.minimum = day
         #expect(refusal(host, shorter) == nil)
+    }
+
+    @Test func `is refused for a host that was seen on too few days`() {
+        var host = ObservedHost(name: name, time: 0)
+        for time in [0, 3600, 10 * day] { host.note(sighting("a", at: time)) }
+        #expect(refusal(host, options(11)) == .tooFewDays(2, minimum: 3))
+        host.note(sighting("a", at: 11 * day))
+        #expect(refusal(host, options(11)) == nil)
+    }
+
+    @Test(arguments: [(0, 1), (day, 1), (2 * day, 2), (7 * day, 3), (90 * day, 3)])
+    func `needs as many days as the minimum has, but three at most`(minimum: Int64, days: Int) {
+        var options = options(0)
+        options.minimum = minimum
+        #expect(options.minimumDays == days)
     }
 
     @Test func `is refused for a host that was not seen lately`() {
@@ -185,7 +236,7 @@ struct PinProposalTests {
     @Test func `gives a reason in words for each refusal`() {
         let reasons: [PinProposalReason] = [
             .neverSeen, .onlyReported, .observedTooShort(seconds: 3600, minimum: day),
-            .notSeenLately(last: 0),
+            .tooFewDays(2, minimum: 3), .notSeenLately(last: 0),
             .strangeKey(subject: "CN=a", issuer: "CN=b", since: 0, addresses: 1),
             .tooManyIssuers(9), .noSecondKey,
         ]

@@ -14,6 +14,11 @@ extension ObservedHost {
     package func proposal(
         _ options: ProposalOptions
     ) throws(PinProposalReason) -> PinProposal {
+        do throws(HostPatternError) {
+            _ = try HostPattern(name.host)
+        } catch {
+            throw .noPattern(error)
+        }
         guard let history = KeyHistory(self, options) else {
             throw chains.isEmpty ? .neverSeen : .onlyReported
         }

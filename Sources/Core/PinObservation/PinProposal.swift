@@ -94,6 +94,8 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
     case notSeenLately(last: Int64)
     /// A certificate in use has no key that has been seen for long enough.
     case strangeKey(subject: String, issuer: String, since: Int64, addresses: Int)
+    /// No entry of `hosts` can name it, for this reason.
+    case noPattern(HostPatternError)
     /// Its certificates in use have so many issuers that pinning all would say little.
     case tooManyIssuers(Int)
     /// Only one key is known that could be pinned.
@@ -108,6 +110,7 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
         case .tooFewDays: "too-few-days"
         case .notSeenLately: "not-seen-lately"
         case .strangeKey: "strange-key"
+        case .noPattern: "no-pattern"
         case .tooManyIssuers: "too-many-issuers"
         case .noSecondKey: "no-second-key"
         }
@@ -133,6 +136,8 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
                 + "long enough (\(subject), issued by \(issuer), at \(addresses) "
                 + "\(addresses == 1 ? "address" : "addresses")): find out whether it is the "
                 + "server's"
+        case .noPattern(let error):
+            "no entry of hosts can name it: \(error.problem)"
         case .tooManyIssuers(let count):
             "its certificates in use have \(count) issuers that no key has in common; expected at "
                 + "most \(ProposalOptions.keysLimit)"

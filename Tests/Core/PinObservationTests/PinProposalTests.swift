@@ -216,6 +216,13 @@ struct PinProposalTests {
         #expect(subject == "CN=evil" && since == 90 * day && addresses == 1)
     }
 
+    @Test(arguments: [("1.5", HostPatternError.address), ("123", .address), ("a b", .character)])
+    func `is refused for a name that no entry can have`(text: String, error: HostPatternError) {
+        var host = host(("a", nil, usual, 0...20))
+        host.name.host = text
+        #expect(refusal(host, options(20)) == .noPattern(error))
+    }
+
     @Test func `is refused without a second key`() {
         let host = host(
             ("a", nil, [["root"]], 0...47), ("b", nil, [["root"]], 47...90))
@@ -238,7 +245,7 @@ struct PinProposalTests {
             .neverSeen, .onlyReported, .observedTooShort(seconds: 3600, minimum: day),
             .tooFewDays(2, minimum: 3), .notSeenLately(last: 0),
             .strangeKey(subject: "CN=a", issuer: "CN=b", since: 0, addresses: 1),
-            .tooManyIssuers(9), .noSecondKey,
+            .noPattern(.address), .tooManyIssuers(9), .noSecondKey,
         ]
         #expect(Set(reasons.map(\.token)).count == reasons.count)
         #expect("\(reasons[2])" == "it was seen for 1 hour; expected at least 1 day (--minimum)")

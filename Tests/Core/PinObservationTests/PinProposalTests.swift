@@ -118,7 +118,7 @@ struct PinProposalTests {
         #expect(proposal.covered == 2 && proposal.certificates == 3)
     }
 
-    @Test func `leaves out another authority that came and went, however long it was seen`() throws {
+    @Test func `leaves out another authority that came and went, however long it was`() throws {
         for days in [[52, 60], [50, 51, 52, 53, 54, 55, 56, 57, 58]] as [[Int64]] {
             var host = host(
                 ("a", nil, usual, 0...47), ("b", nil, usual, 47...90))

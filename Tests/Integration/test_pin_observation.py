@@ -400,3 +400,9 @@ def test_the_status_says_what_is_near_an_outage(gateway, origin, pki):
     assert "shows a certificate without a pinned key" in done.stdout
     rows = [json.loads(line) for line in pin(running, "status", "--json").stdout.splitlines()]
     assert {one["concern"] for one in rows[0]["concerns"]} == {"one-key", "leaf-changes"}
+    # What it showed long ago is nothing to judge by.
+    age(running, 31)
+    done = pin(running, "status")
+    assert done.returncode == 0
+    assert f"note: {HOST}:{there.port} was seen last on " in done.stdout
+    assert "critical" not in done.stdout

@@ -306,6 +306,21 @@ struct PinsetOutlookTests {
                 == ["one-address"])
     }
 
+    @Test(arguments: [(30, true), (31, false), (200, false)] as [(Int64, Bool)])
+    func `judges a host by what it showed for thirty days only`(days: Int64, judges: Bool) {
+        var host = host(("a", nil, usual, 0...47))
+        // Its certificate ends on the day after it was seen last, and has a pinned key of its own.
+        host.note(sighting("b", at: 48 * day, notAfter: 49 * day))
+        for keys in [[key("b"), key("spare")], [key("x"), key("y")]] {
+            let outlook = PinsetOutlook(
+                PinsetOutlook.Subject(
+                    name: "p", keys: keys, pins: 2, isEnforced: true, ends: nil, hasMatched: true),
+                hosts: [host], now: (48 + days) * day)
+            #expect((outlook.level == .critical) == judges)
+            #expect((outlook.concerns == [.notSeenLately(host: name, last: 48 * day)]) == !judges)
+        }
+    }
+
     @Test func `names an end that is near`() {
         let host = host(("a", nil, usual, 0...20))
         #expect(

@@ -262,7 +262,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
-        "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",
+        "TestSupport", "HTTPCore", "Trust", "PinfoldConfiguration", "PinObservation", "Gateway",
+        "pinfold",
     ],
     "CommandLine/TrustCheckTests": ["HTTPCore", "pinfold"],
     "CommandLine/AdministrationTests": ["TestSupport", "Documents", "pinfold"],

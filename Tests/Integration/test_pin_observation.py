@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 
 import yaml
 from support.gateway import run_pinfold
@@ -306,6 +307,51 @@ def test_pins_are_not_proposed_too_early(gateway, origin, pki):
     assert not any(one["sure"] for one in found["pins"])
 
 
+def written(text: str) -> dict:
+    """The keys that a comment says to write into an entry."""
+    lines = text.split("add:\n")[1].splitlines()
+    return yaml.safe_load("\n".join(
+        line[len("  #   "):] for line in takewhile(lambda one: one.startswith("  #   "), lines)))
+
+
+def test_a_proposal_takes_nothing_from_the_entry_that_applies(gateway, origin, pki):
+    running, *_ = renewed(gateway, origin, pki)
+    running.config["hosts"][0] |= {"match": ["**.observed.test"], "cache": {"store": False}}
+    running.write_config(running.config)
+    done = pin(running, "propose")
+    assert done.returncode == 0, done.stderr
+    proposed = yaml.safe_load(done.stdout)
+    assert "hosts" not in proposed and list(proposed["pinsets"]) == [HOST]
+    assert "keeps what it says (cache)" in done.stdout
+    found = json.loads(pin(running, "propose", "--format", "json").stdout)
+    assert (found["place"], found["copy"]) == ("copy", ["cache"])
+    # Without that, the entry is repeated, before the other.
+    del running.config["hosts"][0]["cache"]
+    running.write_config(running.config)
+    proposed = yaml.safe_load(pin(running, "propose").stdout)
+    (entry,) = proposed["hosts"]
+    assert entry == {
+        "match": [HOST], "upgrade": "https", "intercept": "auto", "tunnel": "inspect",
+        "tls13Tunnel": "probe", "pins": "observe", "pinsets": [HOST]}
+    running.config["hosts"].insert(0, entry)
+    running.config["pinsets"] = proposed["pinsets"]
+    running.write_config(running.config)
+    checked = run_pinfold("check", "--config", str(running.config_file))
+    assert checked.returncode == 0 and "Error" not in checked.stderr
+
+
+def test_keys_for_a_pinned_host_are_added_to_its_pinset(gateway, origin, pki):
+    running, *_ = renewed(gateway, origin, pki)
+    running.config["hosts"][0]["pinsets"] = ["old"]
+    running.config["pinsets"] = {"old": {"mode": "publicKey", "pins": [
+        BACKUP, pki.root.pin]}}
+    running.write_config(running.config)
+    done = pin(running, "propose", "--host", HOST)
+    assert done.returncode == 0 and yaml.safe_load(done.stdout) is None
+    assert "To the pins of old, a pinset of the entry api.observed.test, add:" in done.stdout
+    assert f'- "{pki.intermediate.pin}"' in done.stdout and pki.root.pin not in done.stdout
+
+
 def test_proposed_pins_pass_the_check_and_the_next_renewal(gateway, origin, pki):
     running, there, turning, _ = renewed(gateway, origin, pki)
     done = pin(running, "propose")
@@ -314,10 +360,10 @@ def test_proposed_pins_pass_the_check_and_the_next_renewal(gateway, origin, pki)
     (pinset,) = proposed["pinsets"].values()
     assert pinset["pins"] == [pki.intermediate.pin, pki.root.pin]
     assert pinset["enforce"] is False
-    assert "# Add `pinsets: [api.observed.test]` to the entry api.observed.test" in done.stdout
+    assert "# To the entry api.observed.test, which applies to api.observed.test" in done.stdout
     # Merged as it says, and enforced: the next renewal passes, an unknown key does not.
     running.config["pinsets"] = {HOST: {**pinset, "enforce": True}}
-    running.config["hosts"][0]["pinsets"] = [HOST]
+    running.config["hosts"][0] |= written(done.stdout)
     running.write_config(running.config)
     checked = run_pinfold("check", "--config", str(running.config_file))
     assert checked.returncode == 0 and "Error" not in checked.stderr
@@ -391,3 +437,9 @@ def test_the_status_says_what_is_near_an_outage(gateway, origin, pki):
     assert "shows a certificate without a pinned key" in done.stdout
     rows = [json.loads(line) for line in pin(running, "status", "--json").stdout.splitlines()]
     assert {one["concern"] for one in rows[0]["concerns"]} == {"one-key", "leaf-changes"}
+    # What it showed long ago is nothing to judge by.
+    age(running, 31)
+    done = pin(running, "status")
+    assert done.returncode == 0
+    assert f"note: {HOST}:{there.port} was seen last on " in done.stdout
+    assert "critical" not in done.stdout

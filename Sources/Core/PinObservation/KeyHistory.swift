@@ -1,7 +1,7 @@
 import Trust
 
 /// What the record says of each key of a server, as far as pins may be drawn from it: of chains
-/// that passed in every respect.
+/// that passed in every respect, and not mostly because a pinset only reports.
 struct KeyHistory {
     /// The chains, in the order in which they were first seen.
     let chains: [ObservedChain]
@@ -11,29 +11,44 @@ struct KeyHistory {
     let first: Int64
     let last: Int64
     private let minimum: Int64
+    private let minimumDays: Int
 
-    /// - Parameter minimum: for how long a key must have been seen to be trusted, in seconds.
-    init?(_ host: ObservedHost, minimum: Int64) {
-        let chains = host.chains.filter(\.isVerified).sorted { $0.firstSeen < $1.firstSeen }
+    /// - Parameter options: for how long, and on how many days, a key must have been seen to be
+    ///   trusted.
+    init?(_ host: ObservedHost, _ options: ProposalOptions) {
+        let chains = host.chains.filter(\.isEvidence).sorted { $0.firstSeen < $1.firstSeen }
         guard let first = chains.first?.firstSeen, let last = chains.map(\.lastSeen).max() else {
             return nil
         }
         self.chains = chains
         self.first = first
         self.last = last
-        self.minimum = minimum
+        minimum = options.minimum
+        minimumDays = options.minimumDays
         current = chains.filter { $0.lastSeen >= last - ProposalOptions.currentPeriod }
     }
 
     func chains(with key: SHA256Digest) -> [ObservedChain] { chains.filter { $0.has(key) } }
 
-    /// Whether a key has been seen for long enough, from the first time to the last.
+    /// On how many different days (UTC) chains were verified, at least: of each only the number of
+    /// its days is known, the last, and the first if all its connections were verified.
+    static func days(of chains: [ObservedChain]) -> Int {
+        var known: Set<Int64> = []
+        for chain in chains {
+            if chain.reported == 0 { known.insert(chain.firstSeen / ProposalOptions.day) }
+            if let last = chain.lastVerified { known.insert(last / ProposalOptions.day) }
+        }
+        return max(known.count, chains.map { Int(clamping: $0.verifiedDays) }.max() ?? 0)
+    }
+
+    /// Whether a key has been seen for long enough, from the first time to the last, and on enough
+    /// days.
     func isSettled(_ key: SHA256Digest) -> Bool {
         let with = chains(with: key)
         guard let first = with.map(\.firstSeen).min(), let last = with.map(\.lastSeen).max() else {
             return false
         }
-        return last - first >= minimum
+        return last - first >= minimum && Self.days(of: with) >= minimumDays
     }
 
     /// Whether a chain says nothing of what the server's keys are: it has no key that has been seen
@@ -59,6 +74,14 @@ struct KeyHistory {
 
     /// The chains that are not strange.
     var trusted: [ObservedChain] { chains.filter { !isStrange($0) } }
+
+    /// Those of them that are in use, or have a root in common with one that is. What another
+    /// authority has certified, and the server does not show any more, is no reason to pin its key:
+    /// it may have been an attacker's for as long as that lasted.
+    var related: [ObservedChain] {
+        let roots = Set(current.flatMap(\.rootKeys))
+        return trusted.filter { isCurrent($0) || !roots.isDisjoint(with: $0.rootKeys) }
+    }
 
     /// How far above the server's own certificate a key is, at most, in the chains in use.
     func depth(_ key: SHA256Digest) -> Int {

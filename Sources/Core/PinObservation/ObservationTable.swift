@@ -91,7 +91,7 @@ extension ObservedHost {
     package var byteCount: Int {
         var bytes = 160 + name.host.utf8.count
         for chain in chains {
-            bytes += 220 + chain.leaf.subject.utf8.count + chain.leaf.issuer.utf8.count
+            bytes += 270 + chain.leaf.subject.utf8.count + chain.leaf.issuer.utf8.count
             bytes += chain.addresses.count * 72
             for path in chain.paths {
                 bytes += 60

@@ -55,6 +55,10 @@ package struct ObservedChain: Hashable, Sendable {
     package var lastSeen: Int64
     /// Connections that passed in every respect.
     package var verified: UInt64 = 0
+    /// The different days (UTC) of those, and the last of them in seconds since 1970; `nil` if
+    /// there was none.
+    package var verifiedDays: UInt64 = 0
+    package var lastVerified: Int64?
     /// Connections that passed only because a pinset reports instead of refusing.
     package var reported: UInt64 = 0
     /// The addresses; the one seen longest ago gives way.
@@ -69,8 +73,13 @@ package struct ObservedChain: Hashable, Sendable {
     /// The most certificates above a server's own that are remembered of a path.
     package static let issuersLimit = 8
 
-    /// Whether it has ever passed in every respect. Only such chains say what a server's keys are.
+    /// Whether it has ever passed in every respect.
     package var isVerified: Bool { verified > 0 }
+
+    /// Whether it says what a server's keys are: it has passed in every respect, and report-only
+    /// pinsets have not let it pass more often than that. A moment without a pinset does not make
+    /// an attacker's certificate the server's.
+    package var isEvidence: Bool { verified > 0 && reported <= verified }
 
     /// The keys of all its certificates, the server's own first, then those nearest to it.
     package var keys: [SHA256Digest] {
@@ -89,6 +98,9 @@ package struct ObservedChain: Hashable, Sendable {
     package var keysBelowRoot: [SHA256Digest] {
         [leaf.key] + paths.flatMap { $0.issuers.dropLast().map(\.key) }
     }
+
+    /// The keys of the roots that it leads to.
+    var rootKeys: [SHA256Digest] { paths.map { $0.issuers.last?.key ?? leaf.key } }
 
     /// Whether one of its certificates has a key.
     package func has(_ key: SHA256Digest) -> Bool {

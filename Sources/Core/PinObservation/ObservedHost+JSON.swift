@@ -32,6 +32,8 @@ extension ObservedHost {
             object.add("first", Int(chain.firstSeen))
             object.add("last", Int(chain.lastSeen))
             object.add("verified", Int(clamping: chain.verified))
+            object.add("verifiedDays", Int(clamping: chain.verifiedDays))
+            object.add("lastVerified", chain.lastVerified.map { Int($0) })
             object.add("reported", Int(clamping: chain.reported))
             object.add("addresses", chain.addresses.map(\.json))
             object.add("forgottenAddresses", Int(clamping: chain.forgottenAddresses))
@@ -55,7 +57,7 @@ extension ObservedHost {
         guard let value = try? JSONDocument.value(of: bytes),
             case .string(let host)? = value["host"],
             let port = value.integer("port").flatMap({ UInt16(exactly: $0) }),
-            let first = value.integer("first"), let last = value.integer("last"), first <= last,
+            let (first, last) = value.period,
             let listed = value.elements("certificates"), let chains = value.elements("chains"),
             !chains.isEmpty, chains.count <= Self.chainsLimit
         else { return nil }
@@ -67,7 +69,7 @@ extension ObservedHost {
         self.init(name: ObservedName(host: host, port: port), time: first)
         lastSeen = last
         newKeys = value.count("newKeys")
-        newKeySeen = value.integer("newKeySeen")
+        newKeySeen = value.time("newKeySeen")
         forgottenChains = value.count("forgottenChains")
         for one in chains {
             guard let chain = ObservedChain(one, certificates) else { return nil }
@@ -98,9 +100,10 @@ extension ObservedCertificate {
             case .string(let issuer)? = value["issuer"],
             let notAfter = value.integer("notAfter")
         else { return nil }
+        let times = DocumentValue.times
         self.init(
             key: digest, fingerprint: fingerprint, subject: subject, issuer: issuer,
-            notAfter: notAfter)
+            notAfter: max(times.lowerBound, min(notAfter, times.upperBound)))
     }
 }
 
@@ -116,7 +119,7 @@ extension ObservedAddress {
 
     fileprivate init?(_ value: DocumentValue) {
         guard case .string(let text)? = value["address"], let address = IPAddress(text),
-            let first = value.integer("first"), let last = value.integer("last")
+            let (first, last) = value.period
         else { return nil }
         self.init(
             address: address, firstSeen: first, lastSeen: last, count: value.count("count"))
@@ -133,13 +136,13 @@ extension ObservedChain {
         }
         guard let leaf = certificate(value.integer("leaf")), let paths = value.elements("paths"),
             (1...Self.pathsLimit).contains(paths.count),
-            let first = value.integer("first"), let last = value.integer("last"),
+            let (first, last) = value.period,
             let addresses = value.elements("addresses"), addresses.count <= Self.addressesLimit
         else { return nil }
         self.init(leaf: leaf, paths: [], firstSeen: first, lastSeen: last)
         for path in paths {
             guard let issuers = path.elements("issuers"), issuers.count <= Self.issuersLimit,
-                let first = path.integer("first"), let last = path.integer("last")
+                let (first, last) = path.period
             else { return nil }
             var found: [ObservedCertificate] = []
             for issuer in issuers {
@@ -149,6 +152,8 @@ extension ObservedChain {
             self.paths.append(ObservedPath(issuers: found, firstSeen: first, lastSeen: last))
         }
         verified = value.count("verified")
+        verifiedDays = value.count("verifiedDays")
+        lastVerified = value.time("lastVerified")
         reported = value.count("reported")
         forgottenAddresses = value.count("forgottenAddresses")
         for one in addresses {
@@ -164,6 +169,20 @@ extension DocumentValue {
     }
 
     fileprivate func integer(_ key: String) -> Int64? { self[key]?.integer }
+
+    /// The times that there are, in seconds since 1970: until the year 10000.
+    fileprivate static let times: ClosedRange<Int64> = 0...253_402_300_799
+
+    /// A time; `nil` for any other number, because a difference of such could overflow.
+    fileprivate func time(_ key: String) -> Int64? {
+        integer(key).flatMap { Self.times.contains($0) ? $0 : nil }
+    }
+
+    /// When something was first and last seen.
+    fileprivate var period: (first: Int64, last: Int64)? {
+        guard let first = time("first"), let last = time("last"), first <= last else { return nil }
+        return (first, last)
+    }
 
     fileprivate func count(_ key: String) -> UInt64 { UInt64(clamping: integer(key) ?? 0) }
 

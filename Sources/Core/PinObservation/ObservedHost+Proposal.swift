@@ -14,12 +14,21 @@ extension ObservedHost {
     package func proposal(
         _ options: ProposalOptions
     ) throws(PinProposalReason) -> PinProposal {
-        guard let history = KeyHistory(self, minimum: options.minimum) else {
+        do throws(HostPatternError) {
+            _ = try HostPattern(name.host)
+        } catch {
+            throw .noPattern(error)
+        }
+        guard let history = KeyHistory(self, options) else {
             throw chains.isEmpty ? .neverSeen : .onlyReported
         }
         let observed = history.last - history.first
         guard observed >= options.minimum else {
             throw .observedTooShort(seconds: observed, minimum: options.minimum)
+        }
+        let days = KeyHistory.days(of: history.chains)
+        guard days >= options.minimumDays else {
+            throw .tooFewDays(days, minimum: options.minimumDays)
         }
         guard options.now - history.last <= ProposalOptions.staleAfter else {
             throw .notSeenLately(last: history.last)
@@ -98,10 +107,13 @@ extension KeyHistory {
             switch constancy {
             case .always: "above all \(count) certificates since \(since)"
             case .sinceFirstSeen: "above all certificates since \(since), but not before"
+            case .unknown where count > 1:
+                "above \(count) of \(chains.count) certificates since \(since)"
+            case .unknown where current.contains(where: { $0.has(key) }):
+                "above the certificate in use; no renewal has been seen"
             case .unknown:
-                count > 1
-                    ? "above \(count) of \(chains.count) certificates since \(since)"
-                    : "above the certificate in use; no renewal has been seen"
+                "above an earlier certificate, seen from \(since) to "
+                    + PinProposal.day(chains(with: key).map(\.lastSeen).max() ?? last)
             }
         return PinProposal.Key(
             key: key, role: .issuer, subject: subject(key), isSure: constancy == .always,
@@ -111,8 +123,8 @@ extension KeyHistory {
     /// The key that adds most: by which the most certificates pass that do not yet, or else the
     /// nearest.
     fileprivate func second(besides keys: [PinProposal.Key]) -> PinProposal.Key? {
-        let missing = trusted.filter { chain in !keys.contains { chain.has($0.key) } }
-        let candidates = (issuers(of: current) + issuers(of: trusted)).filter { candidate in
+        let missing = related.filter { chain in !keys.contains { chain.has($0.key) } }
+        let candidates = (issuers(of: current) + issuers(of: related)).filter { candidate in
             !keys.contains { $0.key == candidate }
         }
         if keys.first?.role == .leaf, missing.isEmpty, let issuer = commonIssuer,
@@ -169,10 +181,12 @@ extension ObservedHost {
                 "left out: a certificate of \(chain.leaf.issuer), seen from \(from) to \(to) with "
                     + "no key that was known for long enough")
         }
-        let reported = chains.count { !$0.isVerified }
+        let reported = chains.count { !$0.isEvidence }
         if reported > 0 {
             let what = "\(reported) \(reported == 1 ? "certificate" : "certificates")"
-            add(false, "left out: \(what) that only a report-only pinset let pass")
+            add(
+                false,
+                "left out: \(what) that a report-only pinset let pass, only or more often than not")
         }
         if forgottenChains > 0 {
             add(false, "\(forgottenChains) older certificates are no longer remembered")

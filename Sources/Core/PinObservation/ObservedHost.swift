@@ -102,6 +102,9 @@ extension ObservedChain {
             reported &+= sighting.count
         } else {
             verified &+= sighting.count
+            let day = sighting.time / ProposalOptions.day
+            if lastVerified.map({ $0 / ProposalOptions.day < day }) ?? true { verifiedDays &+= 1 }
+            lastVerified = max(lastVerified ?? sighting.time, sighting.time)
         }
         for issuers in sighting.paths { note(path: issuers, at: sighting.time) }
         if let address = sighting.address { note(address, sighting) }

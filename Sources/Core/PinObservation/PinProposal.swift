@@ -62,6 +62,13 @@ package struct ProposalOptions: Hashable, Sendable {
 
     package init(now: Int64) { self.now = now }
 
+    /// On how many different days (UTC) a server, and a key, must have been seen: two moments that
+    /// are far enough apart could be an attacker's. Fewer if the minimum is shorter.
+    package var minimumDays: Int { Int(max(1, min(3, minimum / Self.day))) }
+
+    /// In seconds.
+    package static let day: Int64 = 86_400
+
     /// For how long a proposed pinset only reports, in seconds.
     package static let reportingPeriod: Int64 = 14 * 86_400
     /// How long ago a server may have been seen last, in seconds.
@@ -77,14 +84,18 @@ package struct ProposalOptions: Hashable, Sendable {
 package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertible {
     /// Nothing is known of it.
     case neverSeen
-    /// Only report-only pinsets have let it pass.
+    /// Only report-only pinsets have let it pass, or mostly.
     case onlyReported
     /// It was seen for `seconds` in all, less than the minimum.
     case observedTooShort(seconds: Int64, minimum: Int64)
+    /// It was seen on fewer days than the minimum.
+    case tooFewDays(Int, minimum: Int)
     /// It was seen last at this time.
     case notSeenLately(last: Int64)
     /// A certificate in use has no key that has been seen for long enough.
     case strangeKey(subject: String, issuer: String, since: Int64, addresses: Int)
+    /// No entry of `hosts` can name it, for this reason.
+    case noPattern(HostPatternError)
     /// Its certificates in use have so many issuers that pinning all would say little.
     case tooManyIssuers(Int)
     /// Only one key is known that could be pinned.
@@ -96,8 +107,10 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
         case .neverSeen: "never-seen"
         case .onlyReported: "only-reported"
         case .observedTooShort: "observed-too-short"
+        case .tooFewDays: "too-few-days"
         case .notSeenLately: "not-seen-lately"
         case .strangeKey: "strange-key"
+        case .noPattern: "no-pattern"
         case .tooManyIssuers: "too-many-issuers"
         case .noSecondKey: "no-second-key"
         }
@@ -108,10 +121,13 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
         case .neverSeen:
             "it has not been seen; expected a host with `pins: observe` that clients have used"
         case .onlyReported:
-            "only a report-only pinset has let it pass: what it showed may be an attacker's"
+            "only a report-only pinset has let it pass, or more often than it passed by itself: "
+                + "what it showed may be an attacker's"
         case .observedTooShort(let seconds, let minimum):
             "it was seen for \(Self.duration(seconds)); expected at least "
                 + "\(Self.duration(minimum)) (--minimum)"
+        case .tooFewDays(let days, let minimum):
+            "it was seen on \(days) \(days == 1 ? "day" : "days"); expected at least \(minimum)"
         case .notSeenLately(let last):
             "it was seen last on \(PinProposal.day(last)), more than 30 days ago: it may have "
                 + "other keys by now"
@@ -120,6 +136,8 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
                 + "long enough (\(subject), issued by \(issuer), at \(addresses) "
                 + "\(addresses == 1 ? "address" : "addresses")): find out whether it is the "
                 + "server's"
+        case .noPattern(let error):
+            "no entry of hosts can name it: \(error.problem)"
         case .tooManyIssuers(let count):
             "its certificates in use have \(count) issuers that no key has in common; expected at "
                 + "most \(ProposalOptions.keysLimit)"

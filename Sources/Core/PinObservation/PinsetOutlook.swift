@@ -29,6 +29,8 @@ package struct PinsetOutlook: Hashable, Sendable {
         case expires(days: Int64)
         /// Nothing has been recorded of its servers.
         case notObserved
+        /// Nothing has been recorded of one of them since this time, long ago.
+        case notSeenLately(host: ObservedName, last: Int64)
     }
 
     package var name: String
@@ -87,6 +89,11 @@ package struct PinsetOutlook: Hashable, Sendable {
             if hosts.isEmpty { concerns.append(.notObserved) }
             var inUse: Set<SHA256Digest> = []
             for host in hosts {
+                // What it showed then says nothing of now.
+                guard now - host.lastSeen <= ProposalOptions.staleAfter else {
+                    concerns.append(.notSeenLately(host: host.name, last: host.lastSeen))
+                    continue
+                }
                 concerns += Self.concerns(of: host, subject.keys, now: now, inUse: &inUse)
             }
             if subject.pins > 1, inUse.count == 1, let one = inUse.first {
@@ -146,7 +153,7 @@ extension PinsetOutlook.Concern {
     /// How urgent it is.
     package var level: PinsetOutlook.Level {
         switch self {
-        case .notObserved: .note
+        case .notObserved, .notSeenLately: .note
         case .oneKeyInUse: .note
         case .oneKey, .neverMatched: .warning
         case .oneAddress: .warning
@@ -167,6 +174,7 @@ extension PinsetOutlook.Concern {
         case .oneAddress: "one-address"
         case .expires: "expires"
         case .notObserved: "not-observed"
+        case .notSeenLately: "not-seen-lately"
         }
     }
 }
@@ -187,6 +195,8 @@ extension PinsetOutlook.Concern: CustomStringConvertible {
             "\(host) shows a certificate at one address only, \(address), since "
                 + PinProposal.day(since)
         case .expires(let days): "it expires in \(days) days, and then refuses every server"
+        case .notSeenLately(let host, let last):
+            "\(host) was seen last on \(PinProposal.day(last)): what it shows now is not known"
         case .notObserved:
             "nothing is recorded of its servers; `pins: observe` in their entries changes that"
         }

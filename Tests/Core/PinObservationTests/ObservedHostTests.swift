@@ -69,6 +69,16 @@ struct ObservedHostTests {
         #expect(host.forgottenChains == 101 - UInt64(ObservedHost.chainsLimit))
     }
 
+    @Test func `counts the days on which a certificate was verified`() {
+        var host = empty()
+        for time in [100, 200, day, day + 5, 3 * day, 2 * day] {
+            host.note(sighting("a", at: time))
+        }
+        host.note(sighting("a", at: 9 * day, isReported: true))
+        #expect(host.chains[0].verifiedDays == 3)
+        #expect(host.chains[0].lastVerified == 3 * day)
+    }
+
     @Test func `is the same after it was written and read`() throws {
         var host = empty()
         host.note(sighting("a", below: [["i", "r"], ["i", "x", "s"]], at: 100))
@@ -78,6 +88,33 @@ struct ObservedHostTests {
         #expect(ObservedHost(json: Array(text.utf8)) == host)
         // A certificate is written once, however many paths it is on.
         #expect(text.components("\"subject\":\"CN=i\"") == 1)
+    }
+
+    @Test(
+        arguments: [
+            ("first", Int64.min), ("first", -1), ("first", 101), ("last", 99), ("last", .max),
+            ("last", 253_402_300_800),
+        ] as [(String, Int64)])
+    func `is not read with times that cannot be, wherever they are`(key: String, time: Int64) {
+        var host = empty()
+        host.note(sighting("a", at: 100))
+        let text = host.json.text
+        let ranges = text.ranges(of: "\"\(key)\":100")
+        // Of the host, its chain, the path and the address.
+        #expect(ranges.count == 4)
+        for range in ranges {
+            var changed = text
+            changed.replaceSubrange(range, with: "\"\(key)\":\(time)")
+            #expect(ObservedHost(json: Array(changed.utf8)) == nil)
+        }
+    }
+
+    @Test(arguments: [(Int64.min, 0), (.max, 253_402_300_799)] as [(Int64, Int64)])
+    func `is read with ends of certificates that can be`(written: Int64, read: Int64) throws {
+        var host = empty()
+        host.note(sighting("a", below: [[]], at: 100, notAfter: written))
+        let found = try #require(ObservedHost(json: Array(host.json.text.utf8)))
+        #expect(found.chains[0].leaf.notAfter == read)
     }
 
     @Test(arguments: [

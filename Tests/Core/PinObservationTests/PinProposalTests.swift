@@ -80,9 +80,9 @@ struct PinProposalTests {
             ("c", nil, [["i2", "root2"]], 94...100))
         let proposal = try host.proposal(options(100))
         #expect(proposal.keys[0].key == key("i2") && !proposal.keys[0].isSure)
-        // The second is one seen before, by which the first certificate would have passed.
-        #expect(pins(proposal)[1] == key("intermediate"))
-        #expect(proposal.covered == 3)
+        // The authority of the first certificate is none of the server's any more.
+        #expect(pins(proposal)[1] == key("root2"))
+        #expect(proposal.covered == 2 && proposal.certificates == 3)
     }
 
     @Test func `has a key of each where several authorities are in use`() throws {
@@ -118,6 +118,42 @@ struct PinProposalTests {
         #expect(proposal.covered == 2 && proposal.certificates == 3)
     }
 
+    @Test func `leaves out another authority that came and went, however long it was`() throws {
+        for days in [[52, 60], [50, 51, 52, 53, 54, 55, 56, 57, 58]] as [[Int64]] {
+            var host = host(
+                ("a", nil, usual, 0...47), ("b", nil, usual, 47...90))
+            for today in days {
+                host.note(
+                    sighting("evil", below: [["e", "er"]], at: today * day, from: otherAddress))
+            }
+            // Nor does one that lasted give a pin, unless the server shows its authority still.
+            let proposal = try host.proposal(options(90))
+            #expect(pins(proposal) == [key("intermediate"), key("root")])
+            #expect(proposal.remarks[0].text.hasPrefix("2 of the 3 certificates"))
+            #expect(!proposal.remarks[0].isSure)
+        }
+    }
+
+    @Test(arguments: [(1, 5000, false), (10, 11, false), (10, 10, true), (10, 0, true)])
+    func `counts a certificate unless report-only pinsets let it pass more often`(
+        verified: UInt64, reported: UInt64, counts: Bool
+    ) throws {
+        var host = host(("a", nil, usual, 0...47))
+        for today in 47...90 as ClosedRange<Int64> {
+            var seen = sighting("b", below: [["other", "or"]], at: today * day)
+            seen.count = verified
+            host.note(seen)
+            seen.count = reported
+            seen.isReported = true
+            if reported > 0 { host.note(seen) }
+        }
+        let error = refusal(host, options(90))
+        let proposal = try? host.proposal(options(90))
+        #expect((proposal?.keys.contains { $0.key == key("other") } ?? false) == counts)
+        // Without it, the server was seen last before that.
+        #expect(error == (counts ? nil : .notSeenLately(last: 47 * day)))
+    }
+
     @Test func `leaves out one by the same root, too`() throws {
         var host = host(
             ("a", nil, usual, 0...47), ("b", nil, usual, 47...90))
@@ -146,6 +182,21 @@ struct PinProposalTests {
         #expect(refusal(host, shorter) == nil)
     }
 
+    @Test func `is refused for a host that was seen on too few days`() {
+        var host = ObservedHost(name: name, time: 0)
+        for time in [0, 3600, 10 * day] { host.note(sighting("a", at: time)) }
+        #expect(refusal(host, options(11)) == .tooFewDays(2, minimum: 3))
+        host.note(sighting("a", at: 11 * day))
+        #expect(refusal(host, options(11)) == nil)
+    }
+
+    @Test(arguments: [(0, 1), (day, 1), (2 * day, 2), (7 * day, 3), (90 * day, 3)])
+    func `needs as many days as the minimum has, but three at most`(minimum: Int64, days: Int) {
+        var options = options(0)
+        options.minimum = minimum
+        #expect(options.minimumDays == days)
+    }
+
     @Test func `is refused for a host that was not seen lately`() {
         let host = host(("a", nil, usual, 0...20))
         #expect(refusal(host, options(50)) == nil)
@@ -163,6 +214,13 @@ struct PinProposalTests {
             return
         }
         #expect(subject == "CN=evil" && since == 90 * day && addresses == 1)
+    }
+
+    @Test(arguments: [("1.5", HostPatternError.address), ("123", .address), ("a b", .character)])
+    func `is refused for a name that no entry can have`(text: String, error: HostPatternError) {
+        var host = host(("a", nil, usual, 0...20))
+        host.name.host = text
+        #expect(refusal(host, options(20)) == .noPattern(error))
     }
 
     @Test func `is refused without a second key`() {
@@ -185,9 +243,9 @@ struct PinProposalTests {
     @Test func `gives a reason in words for each refusal`() {
         let reasons: [PinProposalReason] = [
             .neverSeen, .onlyReported, .observedTooShort(seconds: 3600, minimum: day),
-            .notSeenLately(last: 0),
+            .tooFewDays(2, minimum: 3), .notSeenLately(last: 0),
             .strangeKey(subject: "CN=a", issuer: "CN=b", since: 0, addresses: 1),
-            .tooManyIssuers(9), .noSecondKey,
+            .noPattern(.address), .tooManyIssuers(9), .noSecondKey,
         ]
         #expect(Set(reasons.map(\.token)).count == reasons.count)
         #expect("\(reasons[2])" == "it was seen for 1 hour; expected at least 1 day (--minimum)")
@@ -246,6 +304,21 @@ struct PinsetOutlookTests {
         #expect(
             concerns([key("intermediate"), key("root")], [host], now: 48 * day)
                 == ["one-address"])
+    }
+
+    @Test(arguments: [(30, true), (31, false), (200, false)] as [(Int64, Bool)])
+    func `judges a host by what it showed for thirty days only`(days: Int64, judges: Bool) {
+        var host = host(("a", nil, usual, 0...47))
+        // Its certificate ends on the day after it was seen last, and has a pinned key of its own.
+        host.note(sighting("b", at: 48 * day, notAfter: 49 * day))
+        for keys in [[key("b"), key("spare")], [key("x"), key("y")]] {
+            let outlook = PinsetOutlook(
+                PinsetOutlook.Subject(
+                    name: "p", keys: keys, pins: 2, isEnforced: true, ends: nil, hasMatched: true),
+                hosts: [host], now: (48 + days) * day)
+            #expect((outlook.level == .critical) == judges)
+            #expect((outlook.concerns == [.notSeenLately(host: name, last: 48 * day)]) == !judges)
+        }
     }
 
     @Test func `names an end that is near`() {

@@ -69,14 +69,14 @@ def wait_chains(running: Gateway, host: str, count: int) -> list[dict[str, Any]]
 
 def _aged(value: Any, seconds: int) -> Any:
     if isinstance(value, dict):
-        return {name: one - seconds if name in ("first", "last", "newKeySeen")
+        return {name: one - seconds if name in ("first", "last", "newKeySeen", "lastVerified")
                 and isinstance(one, int) else _aged(one, seconds) for name, one in value.items()}
     return [_aged(one, seconds) for one in value] if isinstance(value, list) else value
 
 
 def age(running: Gateway, days: float, last: float | None = None) -> None:
     """Makes the record of a stopped gateway that much older; if `last`, each certificate is
-    then said to have been seen until that many days ago."""
+    then said to have been seen on each day until that many days ago."""
     base = sqlite3.connect(record_file(running))
     with base:
         for host, port, text in base.execute("SELECT host, port, record FROM observed").fetchall():
@@ -86,6 +86,11 @@ def age(running: Gateway, days: float, last: float | None = None) -> None:
                 for one in [made, *made["chains"],
                             *(path for chain in made["chains"] for path in chain["paths"])]:
                     one["last"] = max(one["first"], until_then)
+                # Each was verified every day.
+                for chain in made["chains"]:
+                    if chain["verified"]:
+                        chain["lastVerified"] = chain["last"]
+                        chain["verifiedDays"] = (chain["last"] - chain["first"]) // DAY + 1
             base.execute("UPDATE observed SET record = ?, last = ? WHERE host = ? AND port = ?",
                          (json.dumps(made), made["last"], host, port))
     base.close()

@@ -5,37 +5,90 @@ import Trust
 
 /// Proposed pins, as configuration to merge, and as JSON.
 package struct ProposalDocument {
-    /// Where a proposed entry belongs among those of a configuration: the first that matches
-    /// applies.
-    package enum Place: Hashable, Sendable {
-        /// No entry applies to the host yet: anywhere.
-        case anywhere
-        /// Another entry applies to it and to other hosts: before that.
-        case before(entry: String)
-        /// An entry applies to it alone, to which the pinset is to be added.
-        case existing(entry: String)
-    }
-
-    /// What is proposed for a host, or why nothing is.
+    /// What is proposed for a server, or why nothing is.
     package struct Part {
         package var name: ObservedName
         package var result: Result<PinProposal, PinProposalReason>
-        package var place: Place
+        package var place: ProposalPlace
 
         package init(
-            name: ObservedName, result: Result<PinProposal, PinProposalReason>, place: Place
+            name: ObservedName, result: Result<PinProposal, PinProposalReason>,
+            place: ProposalPlace
         ) {
             self.name = name
             self.result = result
             self.place = place
         }
+
+        fileprivate var proposal: PinProposal? { try? result.get() }
+    }
+
+    /// What is proposed for a host: one pinset for all its ports, because a server must pass every
+    /// pinset of its entry.
+    private struct Group {
+        var host: String
+        /// The name of the pinset.
+        var pinset: String
+        /// Those with a proposal.
+        var parts: [Part] = []
+        /// Those without.
+        var others: [ObservedName] = []
+
+        /// Whether a pinset of its own is printed.
+        var hasOwnPinset: Bool {
+            parts.contains { part in
+                if case .pinned = part.place { false } else { true }
+            }
+        }
+
+        /// The keys of all ports, each once.
+        var keys: [PinProposal.Key] {
+            var keys: [PinProposal.Key] = []
+            for key in parts.compactMap(\.proposal).flatMap(\.keys)
+            where !keys.contains(where: { $0.key == key.key }) {
+                keys.append(key)
+            }
+            return keys
+        }
+
+        /// The places, each once, with the ports that are meant.
+        var places: [(place: ProposalPlace, names: [ObservedName])] {
+            var places: [(place: ProposalPlace, names: [ObservedName])] = []
+            for part in parts {
+                if let index = places.firstIndex(where: { $0.place == part.place }) {
+                    places[index].names.append(part.name)
+                } else {
+                    places.append((part.place, [part.name]))
+                }
+            }
+            return places
+        }
+
+        /// The patterns of an entry for the host at these ports.
+        func match(_ place: ProposalPlace, _ names: [ObservedName]) -> [String] {
+            places.count > 1 || place.entry?.hasPorts == true ? names.map { "\($0)" } : [host]
+        }
+
+        /// What there is to know of a pinset for several ports.
+        var remarks: [String] {
+            var remarks: [String] = []
+            if parts.count > 1 {
+                let names = parts.map { "\($0.name)" }.joined(separator: " and ")
+                remarks.append(
+                    "one pinset for \(names), with the keys of each: all of them are accepted "
+                        + "at every port")
+            }
+            for name in others {
+                remarks.append(
+                    "not sure: nothing is proposed for \(name), which has to pass as well "
+                        + "wherever the pinset applies to it")
+            }
+            return remarks
+        }
     }
 
     private let parts: [Part]
-    /// The names of the pinsets, by the parts' indices.
-    private let names: [String]
-    /// Hosts that were seen at several ports.
-    private let severalPorts: Set<String>
+    private let groups: [Group]
     private let now: Int64
 
     /// - Parameters:
@@ -45,9 +98,21 @@ package struct ProposalDocument {
         self.parts = parts
         self.now = now
         var used = Set(taken)
-        names = parts.map { Self.pinsetName($0.name, &used) }
-        severalPorts = Set(
-            Dictionary(grouping: parts, by: \.name.host).filter { $0.value.count > 1 }.keys)
+        var groups: [Group] = []
+        for part in parts where part.proposal != nil {
+            if let index = groups.firstIndex(where: { $0.host == part.name.host }) {
+                groups[index].parts.append(part)
+            } else {
+                let pinset = Self.pinsetName(part.name, &used)
+                groups.append(Group(host: part.name.host, pinset: pinset, parts: [part]))
+            }
+        }
+        for index in groups.indices {
+            let host = groups[index].host
+            groups[index].others = parts.filter { $0.proposal == nil && $0.name.host == host }
+                .map(\.name)
+        }
+        self.groups = groups
     }
 
     private static func pinsetName(_ name: ObservedName, _ used: inout Set<String>) -> String {
@@ -65,18 +130,8 @@ package struct ProposalDocument {
         return made
     }
 
-    private func pattern(_ name: ObservedName) -> String {
-        severalPorts.contains(name.host) ? "\(name)" : name.host
-    }
-
-    private var proposed: [(part: Part, proposal: PinProposal, pinset: String)] {
-        zip(parts, names).compactMap { part, pinset in
-            (try? part.result.get()).map { (part, $0, pinset) }
-        }
-    }
-
     /// Whether anything is proposed.
-    package var isEmpty: Bool { proposed.isEmpty }
+    package var isEmpty: Bool { groups.isEmpty }
 
     /// Why nothing is proposed for hosts: a line for each.
     package var refusals: [String] {
@@ -92,63 +147,90 @@ package struct ProposalDocument {
     package var yaml: String {
         var hosts: [String] = []
         var pinsets: [String] = []
-        for (part, proposal, pinset) in proposed {
-            let match = pattern(part.name)
-            switch part.place {
-            case .existing(let entry):
-                hosts.append(
-                    "  # Add `pinsets: [\(pinset)]` to the entry \(entry), which applies to "
-                        + "\(match) already.")
-            case .before(let entry):
-                hosts.append("  # Before the entry \(entry), which would apply otherwise:")
-                hosts += Self.entry(match, pinset)
-            case .anywhere: hosts += Self.entry(match, pinset)
+        for group in groups {
+            for (place, names) in group.places {
+                hosts += place.lines(match: group.match(place, names), pinset: group.pinset)
+                if case .pinned(let entry) = place {
+                    for pins in entry.pinsets { pinsets += Self.additions(to: pins, entry, group) }
+                }
             }
-            pinsets += Self.pinset(proposal, pinset)
+            if group.hasOwnPinset { pinsets += Self.pinset(group) }
         }
-        let hasEntries = hosts.contains { !$0.hasPrefix("  #") }
         var lines = ["# Proposed on \(PinProposal.day(now)) from what servers have shown."]
-        if !hosts.isEmpty { lines += [hasEntries ? "hosts:" : "# hosts:"] + hosts }
-        if !pinsets.isEmpty { lines += ["pinsets:"] + pinsets }
+        lines += Self.section("hosts", hosts) + Self.section("pinsets", pinsets)
         return lines.joined(separator: "\n") + "\n"
     }
 
-    private static func entry(_ match: String, _ pinset: String) -> [String] {
-        [
-            "  - match: [\(JSONText.quoted(match))]", "    upgrade: https",
-            "    pinsets: [\(pinset)]",
-        ]
+    /// A section, as a comment if there is nothing in it but comments.
+    private static func section(_ name: String, _ lines: [String]) -> [String] {
+        guard !lines.isEmpty else { return [] }
+        return [lines.contains { !$0.hasPrefix("  #") } ? "\(name):" : "# \(name):"] + lines
     }
 
-    private static func pinset(_ proposal: PinProposal, _ name: String) -> [String] {
-        var lines = ["  \(name):"]
-        lines.append(
-            "    # \(proposal.name), seen from \(PinProposal.day(proposal.firstSeen)) to "
-                + PinProposal.day(proposal.lastSeen))
-        for remark in proposal.remarks {
-            lines.append("    # \(remark.isSure ? "sure" : "not sure"): \(remark.text)")
-        }
+    private static func pinset(_ group: Group) -> [String] {
+        let proposals = group.parts.compactMap(\.proposal)
+        var lines = ["  \(JSONText.quoted(group.pinset)):"]
+        lines += evidence(group).map { "    # \($0)" }
         lines.append("    mode: publicKey")
+        let day = PinProposal.day(proposals.map(\.enforceFrom).max() ?? 0)
         lines.append(
-            "    # Remove this line on \(PinProposal.day(proposal.enforceFrom)), if nothing has "
-                + "been reported until then.")
+            "    # Remove this line on \(day), if nothing has been reported until then.")
         lines.append("    enforce: false")
         lines.append("    pins:")
-        for key in proposal.keys {
-            let subject = key.subject.isEmpty ? "" : " \(key.subject):"
-            lines.append(
-                "      # \(key.role.rawValue), \(key.isSure ? "sure" : "not sure"):\(subject) "
-                    + key.reason)
+        for key in group.keys {
+            lines.append("      # \(text(key))")
             lines.append("      - \"\(key.key.keyPinText)\"")
         }
         return lines
     }
 
+    /// What to add to a pinset that applies already: a second one would have to pass as well.
+    private static func additions(
+        to pins: ApplyingEntry.Pins, _ entry: ApplyingEntry, _ group: Group
+    ) -> [String] {
+        var lines: [String] = []
+        if let known = pins.keys {
+            let added = group.keys.filter { !known.contains($0.key.keyPinText) }
+            lines.append(
+                added.isEmpty
+                    ? "The pinset \(pins.name) of the entry \(entry.label) has all these keys:"
+                    : "To the pins of \(pins.name), a pinset of the entry \(entry.label), add:")
+            lines += evidence(group).map { "  \($0)" }
+            for key in added {
+                lines += ["    \(text(key))", "    - \"\(key.key.keyPinText)\""]
+            }
+        } else {
+            lines.append(
+                "The pinset \(pins.name) of the entry \(entry.label) compares certificates: keys "
+                    + "are added to it by certificate files only.")
+        }
+        return lines.map { "  # \($0)" }
+    }
+
+    /// When a host was seen, and what follows from it.
+    private static func evidence(_ group: Group) -> [String] {
+        var lines: [String] = []
+        for proposal in group.parts.compactMap(\.proposal) {
+            let first = PinProposal.day(proposal.firstSeen)
+            let last = PinProposal.day(proposal.lastSeen)
+            lines.append("\(proposal.name), seen from \(first) to \(last)")
+            for remark in proposal.remarks {
+                lines.append("\(remark.isSure ? "sure" : "not sure"): \(remark.text)")
+            }
+        }
+        return lines + group.remarks
+    }
+
+    private static func text(_ key: PinProposal.Key) -> String {
+        let subject = key.subject.isEmpty ? "" : " \(key.subject):"
+        return "\(key.role.rawValue), \(key.isSure ? "sure" : "not sure"):\(subject) \(key.reason)"
+    }
+
     // MARK: JSON
 
-    /// The same as JSON, a line for each host.
+    /// The same as JSON, a line for each server.
     package var json: String {
-        zip(parts, names).map { part, pinset in
+        parts.map { part in
             var object = JSONObject()
             object.add("host", part.name.host)
             object.add("port", Int(part.name.port))
@@ -159,15 +241,14 @@ package struct ProposalDocument {
                 object.add("detail", "\(reason)")
             case .success(let proposal):
                 object.add("proposed", true)
-                object.add("pinset", pinset)
-                object.add("match", pattern(part.name))
-                Self.add(part.place, to: &object)
+                if let group = groups.first(where: { $0.host == part.name.host }) {
+                    Self.add(part, group, to: &object)
+                }
                 object.add("firstSeen", CivilDate.text(secondsSince1970: proposal.firstSeen))
                 object.add("lastSeen", CivilDate.text(secondsSince1970: proposal.lastSeen))
                 object.add("enforceFrom", PinProposal.day(proposal.enforceFrom))
                 object.add("certificates", proposal.certificates)
                 object.add("covered", proposal.covered)
-                object.add("pins", proposal.keys.map(Self.json))
                 object.add(
                     "remarks",
                     proposal.remarks.map { remark in
@@ -181,16 +262,27 @@ package struct ProposalDocument {
         }.joined()
     }
 
-    private static func add(_ place: Place, to object: inout JSONObject) {
-        switch place {
-        case .anywhere: object.add("place", "anywhere")
-        case .before(let entry):
-            object.add("place", "before")
-            object.add("entry", entry)
-        case .existing(let entry):
-            object.add("place", "existing")
-            object.add("entry", entry)
+    /// Adds what to write where.
+    private static func add(_ part: Part, _ group: Group, to object: inout JSONObject) {
+        let place = part.place
+        let names = group.places.first { $0.place == place }?.names ?? [part.name]
+        object.add("place", place.token)
+        if let entry = place.entry { object.add("entry", entry.label) }
+        if case .pinned(let entry) = place {
+            object.add("addTo", entry.pinsets.map(\.name))
+        } else {
+            object.add("pinset", group.pinset)
+            object.add("match", group.match(place, names))
+            var keys = JSONObject()
+            for key in place.keys(pinset: group.pinset) where key.name != "pinsets" {
+                keys.add(key.name, key.word)
+            }
+            object.add("keys", keys)
         }
+        if case .copied(let entry) = place { object.add("copy", entry.lost) }
+        object.add("effects", place.effects)
+        object.add("pins", group.keys.map(json))
+        object.add("pinsetRemarks", group.remarks)
     }
 
     private static func json(_ key: PinProposal.Key) -> JSONObject {

@@ -13,8 +13,9 @@ struct PinPropose: ParsableCommand {
         abstract: "Propose pins from what is recorded of observed servers.",
         discussion: """
             Prints `hosts` and `pinsets` with at least two keys for each server: the server's own \
-            if it has outlived a renewal, else an issuer's. Comments say what speaks for each and \
-            what does not. A proposed pinset only reports at first. For servers without a \
+            if it has outlived a renewal, else an issuer's. Comments say what speaks for each, \
+            what does not, and where it belongs: an entry is printed only if nothing that applies \
+            now is lost by it. A proposed pinset only reports at first. For servers without a \
             proposal, a warning says why. Exits with 1 if there is none for a --host, or for any.
             """)
 
@@ -84,7 +85,7 @@ struct PinPropose: ParsableCommand {
                     result: Result { () throws(PinProposalReason) in
                         try host.proposal(settings)
                     },
-                    place: Self.place(of: host.name, entry, configuration)))
+                    place: ProposalPlace(of: host.name, in: configuration)))
         }
         for wanted in options.wanted where !hosts.contains(where: { wanted.includes($0.name) }) {
             parts.append(
@@ -113,15 +114,5 @@ struct PinPropose: ParsableCommand {
             files.remove()
             throw CommandError("\(error)")
         }
-    }
-
-    /// Where an entry for the host belongs.
-    static func place(
-        of name: ObservedName, _ index: Int?, _ configuration: ConfigurationSnapshot
-    ) -> ProposalDocument.Place {
-        guard let index else { return .anywhere }
-        let entry = configuration.hosts.entries[index]
-        let isAlone = entry.match.count == 1 && entry.match[0].exactName == name.host
-        return isAlone ? .existing(entry: entry.label) : .before(entry: entry.label)
     }
 }

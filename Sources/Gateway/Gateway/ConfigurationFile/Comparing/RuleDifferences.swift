@@ -64,8 +64,9 @@ struct RuleDifferences {
     /// The rule in a line: its conditions and what it does.
     private static func text(_ rule: AccessRule) -> String {
         guard case .mapping(let entries) = node(rule).content else { return "" }
-        return entries.map { key, value in
-            "\(key) \(NodeComparison.text(value, at: MaskedPlace().below(key)))"
+        return entries.map { entry in
+            let place = MaskedPlace().below(entry.key)
+            return "\(entry.key) \(NodeComparison.text(entry.value, at: place))"
         }.joined(separator: ", ")
     }
 }

@@ -45,7 +45,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     // Platform: effects, one kind in each module.
     "Platform/Clocks": ["CLinux"],
     "Platform/Locking": ["CLinux"],
-    "Platform/Threads": ["CLinux", "Locking"],
+    "Platform/Threads": ["CLinux", "Clocks", "Locking"],
     "Platform/Files": ["CLinux"],
     "Platform/Supervision": ["CLinux", "Files"],
     "Platform/PasswordChecks": [

@@ -1,4 +1,4 @@
-import CLinux
+import Clocks
 import Locking
 
 /// A few threads for work that would block an event loop, served first come, first served.
@@ -99,10 +99,10 @@ package final class ThreadPool: Sendable {
     /// a thread that does is left to itself.
     package func close(withinMilliseconds milliseconds: Int64) {
         let threads = end()
-        let deadline = Self.monotonicNanoseconds() + milliseconds * 1_000_000
+        let deadline = Clock.monotonicNanoseconds() + milliseconds * 1_000_000
         let haveEnded: Bool = monitor.wait { state in
             if state.living == 0 { return .done(true) }
-            return Self.monotonicNanoseconds() >= deadline ? .done(false) : .until(deadline)
+            return Clock.monotonicNanoseconds() >= deadline ? .done(false) : .until(deadline)
         }
         for thread in threads { haveEnded ? thread.join() : thread.detach() }
     }
@@ -118,11 +118,5 @@ package final class ThreadPool: Sendable {
         }
         monitor.broadcast()
         return threads
-    }
-
-    private static func monotonicNanoseconds() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }

@@ -118,7 +118,8 @@ struct ErrorReplyContent {
             "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
             <plist version="1.0">
             <dict>
-            \(entry("status", "integer", "\(status)"))\(entries)\(entry("time", "date", time))</dict>
+            \(entry("status", "integer", "\(status)"))\(entries)\(entry("time", "date", time))\
+            </dict>
             </plist>
 
             """

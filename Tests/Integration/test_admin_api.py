@@ -499,4 +499,4 @@ def test_the_index_lists_what_can_be_read(shared_gateway):
     text = shared_gateway.admin_get("/").body.decode()
     assert "/api/v1/status\t" in text
     assert "/api/v1/openapi.json\t" in text
-    assert "/api/v1/reload" not in text
+    assert "/api/v1/reload\t" not in text

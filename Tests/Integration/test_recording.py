@@ -58,8 +58,13 @@ class Recorder:
 
     @property
     def log(self) -> dict:
-        """It is complete at any time."""
-        return json.loads(self.file.read_text())["log"]
+        """It is complete after each entry, which one may be reading the file before."""
+        def complete() -> dict | None:
+            try:
+                return json.loads(self.file.read_text())["log"]
+            except json.JSONDecodeError:
+                return None
+        return until(complete, "the file is complete")
 
     @property
     def entries(self) -> list[dict]:

@@ -200,7 +200,7 @@ def test_a_gateways_log_is_what_its_configuration_says(gateway, config, traffic,
         **wanted, ("allowed", "tls-no-pin-matches by wrong", "passed"): sent["strict"]}
     assert between["changed"] == sum(wanted.values()) + sent["strict"]
     assert between["users"] == {"ann": sent["ann"], "bea": sent["bea"]}
-    assert list(between["clients"]) == ["127.0.0.1"]
+    assert list(between["clients"]) == ["127.0.0.1/32"]
     assert all(len(one["examples"]) == min(3, one["count"]) for one in between["changes"])
 
 

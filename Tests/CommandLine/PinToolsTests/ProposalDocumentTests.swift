@@ -60,7 +60,7 @@ struct ProposalDocumentTests {
     /// The lines of `hosts`, without indentation.
     private func hosts(_ document: ProposalDocument) -> [String] {
         document.yaml.split(separator: "\n").map(String.init)
-            .drop { !$0.hasSuffix("hosts:") }.dropFirst().prefix { !$0.hasSuffix("pinsets:") }
+            .drop { !$0.hasSuffix("hosts:") }.dropFirst().prefix { $0 != "pinsets:" }
             .map { String($0.dropFirst(2)) }
     }
 

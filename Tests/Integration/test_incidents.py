@@ -237,7 +237,9 @@ def test_a_key_that_was_rotated_and_not_pinned(gateway, pki, workspace):
     """The server answers with another key from one moment to the next."""
     former, latter = (pki.intermediate.issue("pinned.test") for _ in range(2))
     pins = [former.pin, pki.self_signed("backup.test").pin]
-    with serving(HTTPOrigin(lambda _: reply(b"x"), tls=former.server_context())) as there:
+    # No connection to the former server is kept.
+    answer = reply(b"x", "200 OK", "Connection: close")
+    with serving(HTTPOrigin(lambda _: answer, tls=former.server_context())) as there:
         running = gateway(incident(
             "pinned.test", "pinned", pki, entry={"upgrade": "https", "pinsets": ["keys"]},
             pinsets={"keys": {"mode": "publicKey", "pins": pins}}))

@@ -154,6 +154,7 @@ extension ConfigurationReport {
                 $0.status.configuration.needRestart
             },
             .optionalObject("files", files) { $0.files },
+            .optionalObject("policy", PolicyReport.shape) { $0.status.policy },
             .optionalObject("lastReload", StatusReport.reload) { $0.status.lastReload },
             .optionalObject("lastRefused", refusal) { $0.lastRefused },
         ])

@@ -216,10 +216,10 @@ def test_silence_is_an_alarm(gateway, pki, server, signer, there):
 
 @pytest.mark.parametrize("then", ["keep", "refuse"])
 def test_a_policy_expires(gateway, pki, signer, there, then):
-    with policy_server(pki, policy(DENY, 1, signer, expires=4)) as server:
+    with policy_server(pki, policy(DENY, 1, signer, expires=8)) as server:
         running = gateway(configuration(pki, server, signer, afterExpiry=then))
         wait_serial(running, 1)
-        until(lambda: "expired" in alarms(running), "the alarm")
+        until(lambda: "expired" in alarms(running), "the alarm", 20)
         running.wait_log("the policy expired at")
         if then == "keep":
             assert in_force(running, there) == {"denied.test"}
@@ -306,8 +306,9 @@ def test_keys_are_rotated(gateway, pki, server, signer, there):
     assert in_force(running, there) == {"other.test"}
     server.content = policy(DENY, 9, following)
     wait_serial(running, 9)
+    before = refused(running, "signature")
     server.content = policy(OTHER, 10, signer)
-    until(lambda: refused(running, "signature") >= 2, "the old key is not known any more")
+    until(lambda: refused(running, "signature") > before, "the old key is not known any more")
 
 
 def merged_keys(running, *signers: Signer) -> dict:

@@ -53,8 +53,9 @@ def test_the_page_shows_what_commands_print(workspace, gateway, pki, command, sh
         assert done.returncode == 0, done.stderr
     else:
         done = run_pinfold(*words[1:], cwd=workspace)
-        output = done.stdout + done.stderr
-        assert done.returncode == (1 if shown and shown[0].startswith("Error") else 0), output
+        is_refused = bool(shown) and shown[0].startswith("Error")
+        assert done.returncode == (1 if is_refused else 0), done.stderr
+        output = done.stderr if is_refused else done.stdout
     agrees(output, shown)
 
 

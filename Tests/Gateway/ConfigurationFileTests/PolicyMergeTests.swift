@@ -56,7 +56,7 @@ struct PolicyMergeTests {
         ("", "has no keys"), ("hosts\n", "is a single value"), ("- a\n", "is a list"),
         ("{}\n---\n{}\n", "but found another document"), ("hosts: {}\n", "is a mapping"),
         ("pinsets: []\n", "is a list"), ("access: []\n", "is a list"),
-        ("hosts: []\nhosts: []\n", "duplicate key"), ("hosts: [*a]\n", "undefined alias"),
+        ("hosts: []\nhosts: []\n", "duplicate key"), ("hosts: [*a]\n", "has no anchor"),
         ("access: { rules: {} }\n", "is a mapping"),
     ])
     func `what is no policy is refused`(_ policy: String, _ problem: String) throws {

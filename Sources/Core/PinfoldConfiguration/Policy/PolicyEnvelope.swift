@@ -37,7 +37,8 @@ package struct PolicyEnvelope: Sendable, Equatable {
     /// In seconds since 1970: years with four digits.
     package static let expiries: ClosedRange<Int64> = 0...CivilDate.fourDigitYears.upperBound
 
-    static let version = "# pinfold-policy: 1"
+    static let versionKey = "# pinfold-policy: "
+    static let version = "1"
     static let serialKey = "# serial: "
     static let expiresKey = "# expires: "
     static let signatureKey = "# signature: "
@@ -101,7 +102,8 @@ extension PolicyEnvelope {
     ) throws(PolicyFormatError) -> (Int64, Int64) {
         let lines = signed.split(
             separator: newline, maxSplits: 3, omittingEmptySubsequences: false)
-        let form = "`\(version)`, `\(serialKey)NUMBER` and `\(expiresKey)TIME`, a line each"
+        let form =
+            "`\(versionKey)\(version)`, `\(serialKey)NUMBER` and `\(expiresKey)TIME`, a line each"
         func value(_ index: Int, _ key: String) throws(PolicyFormatError) -> Substring {
             // The last piece is the rest, or a line without its end.
             guard index < lines.count - 1, lines[index].starts(with: key.utf8),
@@ -112,9 +114,10 @@ extension PolicyEnvelope {
             }
             return Substring(text.utf8.dropFirst(key.utf8.count))
         }
-        guard try value(0, version).isEmpty else {
+        guard try value(0, versionKey) == version else {
             throw PolicyFormatError(
-                line: 1, "is of another version of the format", expected: "`\(version)`")
+                line: 1, "is of another version of the format",
+                expected: "`\(versionKey)\(version)`")
         }
         guard let serial = serial(try value(1, serialKey)) else {
             throw PolicyFormatError(
@@ -205,7 +208,7 @@ extension PolicyEnvelope {
     /// The header of a new policy.
     package static func header(serial: Int64, expires: Int64) -> String {
         """
-        \(version)
+        \(versionKey)\(version)
         \(serialKey)\(serial)
         \(expiresKey)\(CivilDate.text(secondsSince1970: expires))
 

@@ -47,7 +47,9 @@ struct PolicyStanding: Sendable, Equatable {
     mutating func adopt(_ configuration: ConfigurationSnapshot, at now: Int64) {
         if settings?.url != configuration.policy?.url { (waitingSince, failure) = (now, nil) }
         settings = configuration.policy
-        if inForce != configuration.policyInForce { taken = now }
+        if inForce != configuration.policyInForce {
+            taken = configuration.policyInForce == nil ? nil : now
+        }
         inForce = configuration.policyInForce
         guard settings == nil else { return }
         (confirmed, isRefused, storing, taken) = (nil, false, nil, nil)

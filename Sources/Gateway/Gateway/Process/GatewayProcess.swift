@@ -115,7 +115,7 @@ package final class GatewayProcess {
         let (loaded, problem) = policies.started(loaded)
         storedPolicyProblem = problem
         local = loaded.local
-        let load: Load = { (lists) throws(ConfigurationErrors) in
+        let loadWhole: Load = { (lists) throws(ConfigurationErrors) in
             try policies.completed(try load(lists))
         }
         let configuration = loaded.snapshot
@@ -123,7 +123,7 @@ package final class GatewayProcess {
         self.configuration = configuration
         startWarnings = loaded.warnings
         startInputs = loaded.inputs
-        self.load = load
+        self.load = loadWhole
         self.invocation = invocation
         self.predecessor = predecessor
         operationalLog = OperationalLog(
@@ -135,7 +135,7 @@ package final class GatewayProcess {
             ConfigurationFiles.absolute(
                 $0, in: ConfigurationEnvironment.ofProcess().workingFolder)
         }
-        look = ConfigurationLook(loaded, file: path, load: load)
+        look = ConfigurationLook(loaded, file: path, load: loadWhole)
         published = PublishedState(
             version: version, revision: revision, file: path, log: operationalLog,
             policies: policies)

@@ -7,7 +7,10 @@ import Testing
 
 @Suite("Signed policies")
 struct PolicyEnvelopeTests {
-    let signers = PolicySigners()
+    let signers: PolicySigners
+
+    init() throws { signers = try PolicySigners() }
+
     private let now: Int64 = 1_800_000_000
 
     private func decision(

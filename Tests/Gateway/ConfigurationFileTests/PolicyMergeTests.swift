@@ -6,7 +6,10 @@ import Trust
 
 @Suite("A configuration with a policy")
 struct PolicyMergeTests {
-    let signers = PolicySigners()
+    let signers: PolicySigners
+
+    init() throws { signers = try PolicySigners() }
+
     private static let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
     private func problems(_ policy: String, over local: String = "") -> [String] {

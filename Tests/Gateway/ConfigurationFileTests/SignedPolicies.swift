@@ -6,11 +6,13 @@ import PinfoldTLS
 
 /// Policies signed by keys of the tests.
 struct PolicySigners {
-    let key = try! Ed25519SigningKey()
-    let other = try! Ed25519SigningKey()
+    let key: Ed25519SigningKey
+    let other: Ed25519SigningKey
+
+    init() throws { (key, other) = (try Ed25519SigningKey(), try Ed25519SigningKey()) }
 
     func publicKey(_ key: Ed25519SigningKey) -> PolicyPublicKey {
-        try! PolicyPublicKey(bytes: key.publicKey)
+        PolicyPublicKey(PolicyPublicKey.prefix + Base64.encode(key.publicKey))!
     }
 
     /// The key that configurations of the tests have.

@@ -9,7 +9,7 @@ package enum PolicyDecision: Sendable, Equatable {
     case unchanged
     /// It is the last one that was verified, with other signatures that are good as well.
     case signedAnew(by: [PolicyPublicKey])
-    case refuse(PolicyRefusal)
+    case refuse(PolicyRefusalReason)
 
     /// - Parameters:
     ///   - bytes: what was received.
@@ -46,7 +46,7 @@ package enum PolicyDecision: Sendable, Equatable {
 }
 
 /// Why a policy is not taken.
-package enum PolicyRefusal: Sendable, Equatable {
+package enum PolicyRefusalReason: Sendable, Equatable {
     case format(PolicyFormatError)
     case signature(PolicySignatureError)
     /// Its serial is lower than that of the last one.

@@ -5,7 +5,7 @@ import PinfoldConfiguration
 /// What the operational log says about the policy.
 enum PolicyEvent: Sendable {
     case taken(PolicyInForce, generation: UInt64)
-    case refused(PolicyRefusal, inForce: PolicyInForce?)
+    case refused(PolicyRefusalReason, inForce: PolicyInForce?)
     case failing(String)
     case answers
     case raised(PolicyAlarm, String)

@@ -38,7 +38,7 @@ extension ServiceMetrics {
         add(
             .counter, "pinfold_policy_refusals", "Policies that were refused, by cause.",
             samples {
-                PolicyRefusal.tokens.map {
+                PolicyRefusalReason.tokens.map {
                     Sample(LabelText("cause", $0), standing.refusals[$0] ?? 0)
                 }
             })

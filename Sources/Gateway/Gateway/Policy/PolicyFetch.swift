@@ -101,8 +101,7 @@ final class PolicyFetch: EventHandler, UpstreamConsumer {
             head.fields.appendLineEnd()
         }
         return upstream.sendHead(
-            head, of: OutgoingRequest(framing: .none, method: .get, isUserAgents: true),
-            upgrade: [])
+            head, of: OutgoingRequest(framing: .none, method: .get), upgrade: [])
     }
 
     func upstreamDrained() {}

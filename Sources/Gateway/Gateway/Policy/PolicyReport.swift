@@ -6,6 +6,8 @@ package struct PolicyReport: Sendable {
     var standing: PolicyStanding
     /// In milliseconds since 1970.
     var now: Int64
+    /// Whether `***` stands for what errors quote of the configuration and the policy.
+    var hidesQuotes = false
 
     /// - Returns: `nil` if none is configured.
     init?(_ standing: PolicyStanding, now: Int64) {
@@ -24,7 +26,24 @@ package struct PolicyReport: Sendable {
 
     /// What each alarm means here, one sentence without a full stop.
     var alarms: [(alarm: PolicyAlarm, text: String)] {
-        standing.alarms(at: now).map { ($0, text($0)) }
+        standing.alarms(at: now).map { ($0, shown(text($0))) }
+    }
+
+    private var refused: Refused? {
+        standing.lastRefused.map {
+            Refused(time: $0.time, reason: $0.refusal.token, text: shown($0.refusal.text))
+        }
+    }
+
+    private func shown(_ text: String) -> String {
+        hidesQuotes ? [ConfigurationFinding].hidingQuoted(text) : text
+    }
+
+    /// The last refusal as it is shown.
+    private struct Refused {
+        var time: Int64
+        var reason: String
+        var text: String
     }
 
     private func text(_ alarm: PolicyAlarm) -> String {
@@ -51,12 +70,12 @@ package struct PolicyReport: Sendable {
         }
     }
 
-    private static let refusal = ObjectShape<PolicyStanding.Refused>(
+    private static let refusal = ObjectShape<Refused>(
         "The last policy that was refused; absent if none was.",
         [
             .time("time", "When it was.") { $0.time },
-            .word("reason", PolicyRefusal.tokens, "Why, as in metrics.") { $0.refusal.token },
-            .text("text", "Why.") { $0.refusal.text },
+            .word("reason", PolicyRefusalReason.tokens, "Why, as in metrics.") { $0.reason },
+            .text("text", "Why.") { $0.text },
         ])
 
     private static let alarm = ObjectShape<(alarm: PolicyAlarm, text: String)>(
@@ -100,7 +119,7 @@ package struct PolicyReport: Sendable {
             .optionalText("failure", "Why the last attempt to fetch it failed.") {
                 $0.standing.failure
             },
-            .optionalObject("lastRefused", refusal) { $0.standing.lastRefused },
+            .optionalObject("lastRefused", refusal) { $0.refused },
             .list("alarms", alarm, "What an operator should know.") { $0.alarms },
         ])
 }

@@ -16,7 +16,7 @@ struct PolicyStanding: Sendable, Equatable {
 
     /// A refusal, and when it was.
     struct Refused: Sendable, Equatable {
-        var refusal: PolicyRefusal
+        var refusal: PolicyRefusalReason
         var time: Int64
     }
 
@@ -72,7 +72,7 @@ struct PolicyStanding: Sendable, Equatable {
     }
 
     /// - Returns: whether it is another refusal than the one before.
-    mutating func refuse(_ refusal: PolicyRefusal, at now: Int64) -> Bool {
+    mutating func refuse(_ refusal: PolicyRefusalReason, at now: Int64) -> Bool {
         let isNew = !isRefused || lastRefused?.refusal != refusal
         results[.refused, default: 0] += 1
         refusals[refusal.token, default: 0] += 1

@@ -55,7 +55,7 @@ extension GatewayProcess {
         }
     }
 
-    private func refuse(_ refusal: PolicyRefusal) {
+    private func refuse(_ refusal: PolicyRefusalReason) {
         // It is asked for as a whole again: what is wrong may be here.
         fetcher?.know(nil)
         let isNew = policies.withStanding { $0.refuse(refusal, at: Clock.wallMilliseconds()) }

@@ -81,6 +81,7 @@ extension ConfigurationReport {
         masked.status.configuration.warnings.hideQuoted()
         masked.status.lastReload?.errors.hideQuoted()
         masked.lastRefused?.errors.hideQuoted()
+        masked.status.policy?.hidesQuotes = true
         switch masked.files?.result {
         case .changed(let sections, var warnings):
             warnings.hideQuoted()
@@ -170,7 +171,7 @@ extension [ConfigurationFinding] {
     }
 
     /// Quotes within quoted values are written as `\"`.
-    private static func hidingQuoted(_ text: String) -> String {
+    static func hidingQuoted(_ text: String) -> String {
         var shown = ""
         var (isQuoted, isEscaped) = (false, false)
         for character in text {

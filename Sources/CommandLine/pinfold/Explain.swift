@@ -71,6 +71,7 @@ struct Explain: ParsableCommand {
     var json = false
 
     @OptionGroup var options: ConfigurationOptions
+    @OptionGroup var policyFile: PolicyFileOption
 
     /// The time limit for resolving the name, and then again for connecting to the server.
     private static let milliseconds: Int64 = 10_000
@@ -96,7 +97,9 @@ struct Explain: ParsableCommand {
             $0 == IPNetwork.unixWord ? .unnamed : try Self.address($0, "--client")
         }
         let given = try address.map { try Self.address($0, "--address") }
-        let configuration = try options.source.load().snapshot
+        var source = options.source
+        source.policy = policyFile.policy
+        let configuration = try source.load().snapshot
         let target = try Self.target(url, configuration)
         let policy = try PolicySnapshot(forQueries: configuration)
         var times = PhaseTimes()

@@ -59,16 +59,7 @@ struct Replay: ParsableCommand {
     }
 
     func run() throws {
-        let report: ReplayReport
-        do {
-            report = try replay()
-        } catch let errors as ConfigurationErrors {
-            errors.write()
-            throw ExitCode(2)
-        } catch {
-            writeError("\(error)")
-            throw ExitCode(2)
-        }
+        let report = try answerOrExit(replay)
         writeToStandardOutput(format == .json ? report.json + "\n" : report.text)
         if report.summary.judged == 0 {
             writeError("no line of the logs could be judged")

@@ -40,8 +40,9 @@ struct Replay: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            The keys that servers were seen to have, as JSON: {"HOST": [{"spki": ["BASE64", …]}]}. \
-            Without this option, pins are not judged.
+            The keys that servers were seen to have: the gateway's record (observed-pins.sqlite), \
+            what `pinfold pin observed --json` prints, or JSON: \
+            {"HOST": [{"spki": ["BASE64", …]}]}. Without this option, pins are not judged.
             """, valueName: "file"), completion: .file())
     var observed: String?
 
@@ -71,9 +72,7 @@ struct Replay: ParsableCommand {
     private func replay() throws -> ReplayReport {
         let new = try Self.load(config)
         let old = try against.map { try Self.load($0) }
-        let servers = try observed.map {
-            try ObservedServers(json: CommandFiles.read($0), name: $0)
-        }
+        let servers = try observed.map { try ObservedServers(file: $0) }
         var replayer = try Replayer(
             new, against: old, observed: servers, examples: examples)
         for path in log {

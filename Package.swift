@@ -118,6 +118,10 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Authentication", "PinfoldConfiguration",
         "Documents", "JSONSchema", "Clocks", "Files", "Supervision", "EventLoop", "PinfoldTLS",
     ],
+    "Gateway/Gateway/Explaining": [
+        "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents", "Activity",
+        "Clocks", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
+    ],
     "Gateway/Gateway/Handover": [
         "CLinux", "HTTPCore", "PinfoldConfiguration", "Clocks", "Locking", "Supervision",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldMetrics", "PinfoldEngine", "Logging",
@@ -252,8 +256,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "Files", "EventLoop", "PinfoldTLS", "Gateway",
     ],
     "Gateway/AdminTests": [
-        "HTTPCore", "ContentCoding", "Documents", "JSONSchema", "Locking", "PinfoldMetrics",
-        "Gateway",
+        "HTTPCore", "EngineTestSupport", "ContentCoding", "Documents", "JSONSchema", "Locking",
+        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Gateway",
     ],
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",

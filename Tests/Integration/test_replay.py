@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from support.credentials import basic, bcrypt, write
 from support.gateway import BINARY, Gateway, merged, run_pinfold
+from support.observed import key_pin, observed_certificate, observed_host, write_record
 from support.origin import reply
 from support.wire import Wire, request
 
@@ -330,6 +332,47 @@ def test_a_log_without_requests_is_an_error(workspace, text, error):
         "replay", "--log", str(workspace / "log"), "--config", str(workspace / "new.yaml"))
     assert done.returncode == 2
     assert error in done.stderr, done.stderr
+
+
+def seen_until(middle: int, later: int) -> dict:
+    """A server that has renewed its certificate, with another key."""
+    issuing = observed_certificate("CN=Issuing", "CN=Root", later + 1000)
+    return observed_host(
+        "api.test", *(([observed_certificate("CN=api.test", "CN=Issuing", later + 1000, key), issuing],
+                       first, last) for key, first, last in (
+            ("one", middle - 1000, middle - 10), ("two", middle, later))))
+
+
+def test_pins_are_judged_by_the_gateways_record_and_by_what_is_exported_of_it(workspace):
+    begin = 1_790_000_000
+    record = write_record(workspace / "cache" / "observed-pins.sqlite", seen_until(begin, begin + 1000))
+    (workspace / "old.yaml").write_text(yaml.safe_dump({
+        "cache": {"path": "cache"}, "hosts": [{"match": ["api.test"]}]}))
+    (workspace / "new.yaml").write_text(yaml.safe_dump({
+        "hosts": [{"match": ["api.test"], "pinsets": ["keys"], "upgrade": "https"}],
+        "pinsets": {"keys": {"mode": "publicKey", "pins": [key_pin("two"), key_pin("three")]}}}))
+    export = run_pinfold("pin", "observed", "--json", "--config", "old.yaml", cwd=workspace)
+    (workspace / "export.json").write_text(export.stdout)
+    # Long before, while the first certificate was in use, between the two, with the second, and after.
+    moments = [begin - 5000, begin - 500, begin - 5, begin + 5, begin + 5000]
+    (workspace / "log").write_text("".join(json.dumps({
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(at)), "client": "127.0.0.1:1",
+        "listener": "proxy", "method": "GET", "target": f"https://{host}/", "host": "api.test",
+        "status": 200}) + "\n" for at in moments for host in ("api.test:443", "api.test:8443")))
+    reports = []
+    for file in (str(record), "export.json"):
+        done = run_pinfold("replay", "--log", "log", "--config", "new.yaml", "--observed", file,
+                           "--format", "json", cwd=workspace)
+        assert (done.returncode, done.stderr) == (1, ""), done
+        reports.append(json.loads(done.stdout))
+    assert reports[0] == reports[1]
+    assert kinds(reports[0]) == {("refused", "passed", "tls-no-pin-matches by keys"): 3}
+    # Nothing is known of the other port.
+    assert (reports[0]["observedHosts"], reports[0]["withoutKeys"]) == (1, 5)
+    (workspace / "broken").write_bytes(record.read_bytes()[:2000])
+    done = run_pinfold(
+        "replay", "--log", "log", "--config", "new.yaml", "--observed", "broken", cwd=workspace)
+    assert (done.returncode, done.stdout) == (2, "") and "broken" in done.stderr
 
 
 def test_a_configuration_or_file_that_is_refused_is_an_error(workspace):

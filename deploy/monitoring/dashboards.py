@@ -177,6 +177,9 @@ PINS = Dashboard(
                   "{{pinset}} {{result}}"),
             Panel("Reports of failures", "sum by (result) (rate(pinfold_pin_reports_total{$i}[$r]))",
                   "cps", "{{result}}"),
+            Panel("New keys of servers without pins", "sum by (issuer) "
+                  "(increase(pinfold_pin_observed_new_keys_total{$i}[$r]))", "short",
+                  "under an issuer that is {{issuer}}"),
             table("Matches of each pin", "sum by (pinset, pin) (pinfold_pin_matches_total{$i})",
                   help="Since the start. A pin at 0 is a backup, or forgotten."),
             table("Pinsets by days left", days("min by (pinset) "

@@ -72,6 +72,13 @@ struct ConfigurationOptions: ParsableArguments {
             valueName: "count"))
     var workers: String?
 
+    /// Whether anything is to be different from what the configuration file says, besides the
+    /// administrative address.
+    var changesConfiguration: Bool {
+        !(listen + reverse + allowDestination + roots + intercept).isEmpty || cachePath != nil
+            || workers != nil
+    }
+
     /// The options as a value that does not depend on the parser.
     var source: ConfigurationSource {
         var overlay = CommandLineOverlay()
@@ -104,6 +111,19 @@ struct ConfigurationOptions: ParsableArguments {
 extension ConfigurationErrors {
     /// Writes one line per error to standard error.
     func write() { for error in errors { writeError(error.description) } }
+}
+
+/// What a command answers by. If that throws, there is no answer: the program says why, and exits
+/// with 2.
+func answerOrExit<Answer>(_ body: () throws -> Answer) throws -> Answer {
+    do {
+        return try body()
+    } catch let errors as ConfigurationErrors {
+        errors.write()
+    } catch {
+        writeError("\(error)")
+    }
+    throw ExitCode(2)
 }
 
 /// Where a configuration comes from, at the start and at every reload: a file or the built-in

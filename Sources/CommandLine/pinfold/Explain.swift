@@ -1,5 +1,4 @@
 import ArgumentParser
-import Authentication
 import Clocks
 import Gateway
 import HTTPCore
@@ -18,7 +17,8 @@ struct Explain: ParsableCommand {
             is used. The answers come from the same code that handles requests, and a refusal has \
             the text of the gateway's error reply. The host's name is resolved as configured, but \
             nothing is sent to the host. With --connect, the command also connects to the server, \
-            if the gateway would, and over TLS verifies its certificates.
+            if the gateway would, and over TLS verifies its certificates. With --running, the \
+            running gateway is asked at its administrative address.
 
             A request can be sent in several ways: through a CONNECT tunnel, with the full URL, to \
             a reverse listener, or through a transparent listener. Exits with 0 if at least one \
@@ -70,63 +70,104 @@ struct Explain: ParsableCommand {
     @Flag(help: "Print the explanation as one JSON object.")
     var json = false
 
+    @Flag(
+        help: """
+            Ask the running gateway, which answers by what is in force in it, and says what \
+            depends on the moment. Of the options about the configuration, only --config and \
+            --admin may then be given: they say where it is asked.
+            """)
+    var running = false
+
     @OptionGroup var options: ConfigurationOptions
     @OptionGroup var policyFile: PolicyFileOption
+
+    @OptionGroup var access: AdministrationAccess
 
     /// The time limit for resolving the name, and then again for connecting to the server.
     private static let milliseconds: Int64 = 10_000
 
-    func run() throws {
-        let explanation: Explanation
-        do {
-            explanation = try explain()
-        } catch let errors as ConfigurationErrors {
-            errors.write()
-            throw ExitCode(2)
-        } catch {
-            writeError("\(error)")
-            throw ExitCode(2)
+    func validate() throws {
+        guard running else {
+            if access.isUsed {
+                throw ValidationError(
+                    "--token-file, --cacert, --cert, --key and --timeout need --running")
+            }
+            return
         }
+        if connect {
+            throw ValidationError(
+                "--running says what the gateway would do, and has it do nothing: no --connect")
+        }
+        if options.changesConfiguration {
+            throw ValidationError(
+                "--running explains by the gateway's own configuration: it may not be changed by "
+                    + "options")
+        }
+    }
+
+    func run() throws {
+        let isRefused = try running ? explainRunning() : explainConfigured()
+        if isRefused { throw ExitCode(1) }
+    }
+
+    private var query: ExplanationQuery {
+        var query = ExplanationQuery(url: url)
+        query.client = client
+        query.user = user
+        query.groups = group
+        query.method = method
+        query.listener = listener
+        query.addresses = address
+        return query
+    }
+
+    // MARK: The running gateway
+
+    /// Prints what the running gateway says; returns whether that is a refusal.
+    private func explainRunning() throws -> Bool {
+        let answer = try answerOrExit {
+            let answer = try access.gateway(config: options.config, admin: options.admin)
+                .ask(.get, "/api/v1/explain?" + query.encoded)
+            guard answer.status == 200, answer.value?["verdict"] != nil else {
+                throw CommandError(answer.problem)
+            }
+            return answer
+        }
+        let value = answer.value ?? .null
+        writeToStandardOutput(
+            json
+                ? answer.body : Array(value.words("text").map { $0 + "\n" }.joined().utf8))
+        return value["verdict"]?.text == "refused"
+    }
+
+    // MARK: A configuration
+
+    /// Prints what a configuration says; returns whether that is a refusal.
+    private func explainConfigured() throws -> Bool {
+        let explanation = try answerOrExit(explain)
         writeToStandardOutput(
             json ? explanation.json + "\n" : explanation.lines.joined(separator: "\n") + "\n")
-        if explanation.isRefused { throw ExitCode(1) }
+        return explanation.isRefused
     }
 
     private func explain() throws -> Explanation {
-        let client = try client.map {
-            $0 == IPNetwork.unixWord ? .unnamed : try Self.address($0, "--client")
-        }
-        let given = try address.map { try Self.address($0, "--address") }
         var source = options.source
         source.policy = policyFile.policy
         let configuration = try source.load().snapshot
-        let target = try Self.target(url, configuration)
+        let prepared: ExplanationQuery.Prepared
+        do throws(ExplanationQuery.QueryError) {
+            prepared = try query.prepared(for: configuration)
+        } catch {
+            throw CommandError(error.text(prefix: "--"))
+        }
         let policy = try PolicySnapshot(forQueries: configuration)
         var times = PhaseTimes()
-        let addresses =
-            given.isEmpty && target.unixPath == nil
-            ? try Self.lookUp(target.host, configuration, &times) : .success(given)
-        var asker = RouteExplanation.Asker()
-        if let client { asker.client = client }
-        asker.method = method
-        asker.identity = try user.map { name in
-            guard let identity = configuration.authentication.identity(ofUser: name) else {
-                throw CommandError("--user: there is no user \(name) in authentication")
-            }
-            return Identity(
-                user: identity.user, groups: identity.groups + group, by: identity.proof)
-        }
-        guard group.isEmpty || user != nil else {
-            throw CommandError("--group: whose it is has to be known; expected --user")
-        }
-        asker.listener = try listener.map { try Self.forwardListener($0, configuration) }
-        let route = RouteExplanation(
-            policy, target, addresses: addresses, asking: asker, now: Clock.wallSeconds())
-        var explanation = Explanation(url: url, route: route)
-        explanation.client = client.map { ($0, configuration.access.serves(client: $0)) }
+        let resolved = try prepared.name.map { try Self.lookUp($0, configuration, &times) }
+        var explanation = prepared.explanation(
+            under: policy, resolved: resolved ?? .success([]), now: Clock.wallSeconds())
         if connect {
             let timeline = ConnectionTimeline()
-            explanation.server = look(at: route, policy, noting: timeline)
+            explanation.server = look(at: explanation.route, policy, noting: timeline)
             times.add(timeline.phases(now: Clock.monotonicMicroseconds()))
             if let tried = timeline.tried {
                 explanation.tried = tried
@@ -147,47 +188,6 @@ struct Explain: ParsableCommand {
             times.add(.dns, UInt64(max(0, Clock.monotonicMicroseconds() - begun)))
         }
         return result
-    }
-
-    /// What is asked for: a URL, or the Unix socket of a reverse listener's server.
-    private static func target(
-        _ url: String, _ configuration: ConfigurationSnapshot
-    ) throws -> TargetURL {
-        if url.hasPrefix(UnixSocketPath.scheme) {
-            let path = String(url.dropFirst(UnixSocketPath.scheme.count))
-            guard path.hasPrefix("/") else {
-                throw CommandError(
-                    "\(url) is no absolute path; expected one such as unix:/run/app.sock")
-            }
-            return TargetURL(unixPath: path)
-        }
-        do {
-            return try TargetURL(url: url, limits: configuration.limits.headLimits)
-        } catch {
-            throw CommandError(
-                "the gateway does not serve \(url): \(error.explanation); expected "
-                    + "http://host/ or https://host/")
-        }
-    }
-
-    private static func forwardListener(
-        _ name: String, _ configuration: ConfigurationSnapshot
-    ) throws -> String {
-        let names = configuration.listeners.filter(\.kind.isForward).map(\.name)
-        guard names.contains(name) else {
-            throw CommandError(
-                "--listener: there is no forward listener \(name); expected one of "
-                    + names.joined(separator: ", "))
-        }
-        return name
-    }
-
-    private static func address(_ text: String, _ option: String) throws -> IPAddress {
-        guard let address = IPAddress(literal: text.utf8.span) else {
-            throw CommandError(
-                "\(option): \(text) is not an IP address; expected one such as 192.0.2.1")
-        }
-        return address
     }
 
     /// Connects to the server as the gateway would, and only to addresses that the gateway would
@@ -234,24 +234,19 @@ struct Explain: ParsableCommand {
     }
 }
 
-extension RouteExplanation.RequestForm {
-    /// The word for it in JSON, and the listener that it names.
-    var parts: (kind: String, listener: String?) {
-        switch self {
-        case .connect: ("connect", nil)
-        case .absolute: ("absolute", nil)
-        case .reverse(let name): ("reverse", name)
-        case .transparent(let name): ("transparent", name)
+extension ExplanationQuery {
+    /// It as the query of a request to the administrative address.
+    fileprivate var encoded: String {
+        var pairs = [("url", url), ("method", method)]
+        pairs += [("client", client), ("user", user), ("listener", listener)].compactMap {
+            name, value in value.map { (name, $0) }
         }
+        pairs += groups.map { ("group", $0) } + addresses.map { ("address", $0) }
+        return pairs.map { "\($0)=\(queryEncoded($1))" }.joined(separator: "&")
     }
 }
 
 extension RouteExplanation {
-    /// Whether every way is refused.
-    var isRefused: Bool {
-        ways.allSatisfy { $0.way.isRefused }
-    }
-
     /// The port that the first way with verified TLS leads to, and the addresses that the gateway
     /// would connect to, or `nil` if no way uses verified TLS. A rule may name the ways to it, and
     /// it may be told by whom the connection is made.

@@ -76,10 +76,16 @@ package struct ObservedChain: Hashable, Sendable {
     /// Whether it has ever passed in every respect.
     package var isVerified: Bool { verified > 0 }
 
-    /// Whether it says what a server's keys are: it has passed in every respect, and report-only
-    /// pinsets have not let it pass more often than that. A moment without a pinset does not make
-    /// an attacker's certificate the server's.
-    package var isEvidence: Bool { verified > 0 && reported <= verified }
+    /// Whether it says what a server's keys are: it has passed in every respect, report-only
+    /// pinsets have not let it pass more often than that, and none was the last to do so. A moment
+    /// without a pinset does not make an attacker's certificate the server's, and what somebody has
+    /// pinned since counts for more than what passed before.
+    package var isEvidence: Bool { verified > 0 && reported <= verified && !isReportedLast }
+
+    /// Whether a report-only pinset let it pass when it was last seen.
+    private var isReportedLast: Bool {
+        reported > 0 && lastSeen > lastVerified ?? firstSeen - 1
+    }
 
     /// The keys of all its certificates, the server's own first, then those nearest to it.
     package var keys: [SHA256Digest] {

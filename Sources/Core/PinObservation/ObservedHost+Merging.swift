@@ -30,6 +30,8 @@ extension ObservedChain {
         firstSeen = min(firstSeen, other.firstSeen)
         lastSeen = max(lastSeen, other.lastSeen)
         verified = max(verified, other.verified)
+        verifiedDays = max(verifiedDays, other.verifiedDays)
+        lastVerified = [lastVerified, other.lastVerified].compactMap { $0 }.max()
         reported = max(reported, other.reported)
         forgottenAddresses = max(forgottenAddresses, other.forgottenAddresses)
         for path in other.paths {

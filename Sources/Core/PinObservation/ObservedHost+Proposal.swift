@@ -186,7 +186,8 @@ extension ObservedHost {
             let what = "\(reported) \(reported == 1 ? "certificate" : "certificates")"
             add(
                 false,
-                "left out: \(what) that a report-only pinset let pass, only or more often than not")
+                "left out: \(what) that a report-only pinset let pass, only, more often than not, "
+                    + "or the last time")
         }
         if forgottenChains > 0 {
             add(false, "\(forgottenChains) older certificates are no longer remembered")

@@ -84,7 +84,7 @@ package struct ProposalOptions: Hashable, Sendable {
 package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertible {
     /// Nothing is known of it.
     case neverSeen
-    /// Only report-only pinsets have let it pass, or mostly.
+    /// Only report-only pinsets have let it pass, or mostly, or the last time.
     case onlyReported
     /// It was seen for `seconds` in all, less than the minimum.
     case observedTooShort(seconds: Int64, minimum: Int64)
@@ -121,8 +121,8 @@ package enum PinProposalReason: Error, Hashable, Sendable, CustomStringConvertib
         case .neverSeen:
             "it has not been seen; expected a host with `pins: observe` that clients have used"
         case .onlyReported:
-            "only a report-only pinset has let it pass, or more often than it passed by itself: "
-                + "what it showed may be an attacker's"
+            "only a report-only pinset has let it pass, or more often than it passed by itself, or "
+                + "when it was seen last: what it showed may be an attacker's"
         case .observedTooShort(let seconds, let minimum):
             "it was seen for \(Self.duration(seconds)); expected at least "
                 + "\(Self.duration(minimum)) (--minimum)"

@@ -154,6 +154,28 @@ struct PinProposalTests {
         #expect(error == (counts ? nil : .notSeenLately(last: 47 * day)))
     }
 
+    @Test func `leaves out what a report-only pinset let pass the last time`() throws {
+        var server = host(
+            ("a", nil, usual, 0...47), ("b", nil, usual, 47...90))
+        var seen = sighting("b", below: usual, at: 90 * day + 1, isReported: true)
+        server.note(seen)
+        // The one before is all that is left, and was seen too long ago.
+        #expect(refusal(server, options(91)) == .notSeenLately(last: 47 * day))
+        var alone = host(("b", nil, usual, 47...90))
+        alone.note(seen)
+        #expect(refusal(alone, options(91)) == .onlyReported)
+        // Another process's record of it, from before, changes nothing.
+        alone.merge(host(("b", nil, usual, 47...90)))
+        #expect(refusal(alone, options(91)) == .onlyReported)
+        // It passes by itself again: what is pinned is no longer against it.
+        (seen.isReported, seen.time) = (false, 91 * day)
+        server.note(seen)
+        #expect(try pins(server.proposal(options(91)))[0] == key("intermediate"))
+        // And what another process has verified since is no report.
+        alone.merge(host(("b", nil, usual, 47...92)))
+        #expect(try pins(alone.proposal(options(92)))[0] == key("intermediate"))
+    }
+
     @Test func `leaves out one by the same root, too`() throws {
         var host = host(
             ("a", nil, usual, 0...47), ("b", nil, usual, 47...90))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import sqlite3
 import ssl
@@ -99,3 +101,60 @@ def age(running: Gateway, days: float, last: float | None = None) -> None:
 def pin(running: Gateway, *arguments: str) -> Any:
     """`pinfold pin …` for its configuration."""
     return run_pinfold("pin", *arguments, "--config", str(running.config_file))
+
+
+# Records that no gateway has made
+
+
+def digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def key_pin(name: str) -> str:
+    """The pin of a key of such a record, by the key's name."""
+    return "sha256/" + base64.b64encode(digest(name)).decode()
+
+
+def observed_certificate(subject: str, issuer: str, ends: int, key: str | None = None) -> dict[str, Any]:
+    """A certificate, with a key that is named like its subject unless it has a name of its own."""
+    return {"key": key_pin(key or subject), "fingerprint": digest(f"{subject} {key} {ends}").hex(":").upper(),
+            "subject": subject, "issuer": issuer, "notAfter": ends}
+
+
+def observed_host(name: str, *seen: tuple[list[dict[str, Any]], int, int], port: int = 443,
+                  address: str = "192.0.2.10") -> dict[str, Any]:
+    """A host that has shown chains, each with when it was seen first and last: every day between."""
+    certificates: list[dict[str, Any]] = []
+
+    def index(one: dict[str, Any]) -> int:
+        if one not in certificates:
+            certificates.append(one)
+        return certificates.index(one)
+
+    found = []
+    for path, first, last in seen:
+        days = (last - first) // DAY + 1
+        found.append({
+            "leaf": index(path[0]),
+            "paths": [{"issuers": [index(one) for one in path[1:]], "first": first, "last": last}],
+            "first": first, "last": last, "verified": days, "verifiedDays": days, "lastVerified": last,
+            "reported": 0,
+            "addresses": [{"address": address, "first": first, "last": last, "count": days}],
+            "forgottenAddresses": 0})
+    return {"host": name, "port": port, "first": min(one["first"] for one in found),
+            "last": max(one["last"] for one in found), "newKeys": 0, "newKeySeen": None,
+            "forgottenChains": 0, "certificates": certificates, "chains": found}
+
+
+def write_record(file: Path, *hosts: dict[str, Any]) -> Path:
+    """A record of these hosts, as a gateway writes it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    base = sqlite3.connect(file)
+    with base:
+        base.execute("CREATE TABLE observed (host TEXT NOT NULL, port INTEGER NOT NULL, client TEXT, "
+                     "last INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY (host, port))")
+        base.execute("PRAGMA user_version = 1")
+        base.executemany("INSERT INTO observed VALUES (?, ?, NULL, ?, ?)", [
+            (one["host"], one["port"], one["last"], json.dumps(one)) for one in hosts])
+    base.close()
+    return file

@@ -23,6 +23,27 @@ struct AdministrationOptions: ParsableArguments {
             """, valueName: "address"))
     var admin: String?
 
+    @OptionGroup var access: AdministrationAccess
+
+    /// How long an answer is waited for, in seconds.
+    var timeout: Double { access.timeout }
+
+    /// The gateway that they name.
+    /// - Parameter leastTimeout: the least time for which it waits for an answer, in milliseconds.
+    func gateway(leastTimeout: Int64 = 0) throws -> RunningGateway {
+        try access.gateway(config: config, admin: admin, leastTimeout: leastTimeout)
+    }
+
+    /// Verifies a listener as these options verify the administrative address.
+    /// - Parameter isNamed: whether the user has named the listener. Another one has a certificate
+    ///   that the configuration names, if that is known.
+    func listenerContext(isNamed: Bool) throws -> TLSClientContext {
+        try access.listenerContext(config: isNamed ? nil : config)
+    }
+}
+
+/// The options by which commands may use an administrative address, wherever it is.
+struct AdministrationAccess: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "A file with the administrative token, in place of the configured one.",
@@ -53,7 +74,15 @@ struct AdministrationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp("Give up after this long without an answer.", valueName: "seconds"))
-    var timeout = 30.0
+    var timeout = Self.defaultTimeout
+
+    private static let defaultTimeout = 30.0
+
+    /// Whether any of them was given.
+    var isUsed: Bool {
+        tokenFile != nil || !authorities.isEmpty || cert != nil || key != nil
+            || timeout != Self.defaultTimeout
+    }
 
     func validate() throws {
         guard timeout > 0, timeout <= 86_400 else {
@@ -62,9 +91,15 @@ struct AdministrationOptions: ParsableArguments {
         if key != nil, cert == nil { throw ValidationError("--key needs --cert") }
     }
 
-    /// The gateway that they name.
-    /// - Parameter leastTimeout: the least time for which it waits for an answer, in milliseconds.
-    func gateway(leastTimeout: Int64 = 0) throws -> RunningGateway {
+    /// A gateway.
+    ///
+    /// - Parameters:
+    ///   - config: its configuration file; `nil` for the default address.
+    ///   - admin: its administrative address, in place of the configured one.
+    ///   - leastTimeout: the least time for which it waits for an answer, in milliseconds.
+    func gateway(
+        config: String?, admin: String?, leastTimeout: Int64 = 0
+    ) throws -> RunningGateway {
         var location = AdminLocation()
         if let config {
             do {
@@ -150,18 +185,15 @@ struct AdministrationOptions: ParsableArguments {
 }
 
 // A listener with TLS, for commands that are its clients.
-extension AdministrationOptions {
+extension AdministrationAccess {
     /// Verifies a listener as these options verify the administrative address.
-    /// - Parameter isNamed: whether the user has named the listener. Another one has a certificate
-    ///   that the configuration names, if that is known.
-    func listenerContext(isNamed: Bool) throws -> TLSClientContext {
-        var presented: [String] = []
-        if let config, !isNamed {
-            presented =
-                (try? ConfigurationLoader(environment: .ofProcess())
-                    .listenerCertificates(file: config)) ?? []
+    /// - Parameter config: the configuration file that names its certificate; `nil` if it is
+    ///   another one's.
+    func listenerContext(config: String?) throws -> TLSClientContext {
+        let presented = config.flatMap {
+            try? ConfigurationLoader(environment: .ofProcess()).listenerCertificates(file: $0)
         }
-        let policy = try policy(presented: presented)
+        let policy = try policy(presented: presented ?? [])
         var settings = TLSClientSettings()
         settings.policy = PinningPolicy(pinsets: policy.pinset.map { [$0] } ?? [])
         var roots: [RootSource] = policy.trustsSystem ? [.system] : []

@@ -1,3 +1,4 @@
+import Gateway
 import PinfoldClient
 
 /// Formats the timing of requests.

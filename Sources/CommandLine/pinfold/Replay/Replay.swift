@@ -46,8 +46,9 @@ struct Replay: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            The keys that servers were seen to have, as JSON: {"HOST": [{"spki": ["BASE64", …]}]}. \
-            Without this option, pins are not judged.
+            The keys that servers were seen to have: the gateway's record (observed-pins.sqlite), \
+            what `pinfold pin observed --json` prints, or JSON: \
+            {"HOST": [{"spki": ["BASE64", …]}]}. Without this option, pins are not judged.
             """, valueName: "file"), completion: .file())
     var observed: String?
 
@@ -65,16 +66,7 @@ struct Replay: ParsableCommand {
     }
 
     func run() throws {
-        let report: ReplayReport
-        do {
-            report = try replay()
-        } catch let errors as ConfigurationErrors {
-            errors.write()
-            throw ExitCode(2)
-        } catch {
-            writeError("\(error)")
-            throw ExitCode(2)
-        }
+        let report = try answerOrExit(replay)
         writeToStandardOutput(format == .json ? report.json + "\n" : report.text)
         if report.summary.judged == 0 {
             writeError("no line of the logs could be judged")
@@ -86,9 +78,7 @@ struct Replay: ParsableCommand {
     private func replay() throws -> ReplayReport {
         let new = try Self.load(config, policy)
         let old = try against.map { try Self.load($0) }
-        let servers = try observed.map {
-            try ObservedServers(json: CommandFiles.read($0), name: $0)
-        }
+        let servers = try observed.map { try ObservedServers(file: $0) }
         var replayer = try Replayer(
             new, against: old, observed: servers, examples: examples)
         for path in log {

@@ -103,7 +103,10 @@ struct Replayer {
         guard let observed, verdict.verifiesServer, let entry = verdict.entry,
             !side.configuration.hosts.entries[entry].pinsets.isEmpty
         else { return }
-        guard let chains = observed.chains(of: verdict.host, port: verdict.port) else {
+        guard
+            let chains = observed.chains(
+                of: verdict.host, port: verdict.port, at: request.seconds)
+        else {
             isWithoutKeys = true
             return
         }

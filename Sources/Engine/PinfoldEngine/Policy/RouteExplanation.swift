@@ -44,7 +44,7 @@ package struct RouteExplanation: Sendable {
 
     /// How the access rules treat a destination.
     package struct Destination: Sendable {
-        package enum Verdict: String, Sendable {
+        package enum Verdict: String, Sendable, CaseIterable {
             case allowed
             case refused
             /// Its name allows private networks, too; otherwise each address decides.

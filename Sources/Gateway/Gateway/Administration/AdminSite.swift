@@ -35,6 +35,8 @@ package struct AdminSource: Sendable {
     }
     /// The configuration in force and its files; `nil` if there is none to show.
     var configuration: ConfigurationSource?
+    /// What explanations are made of; `nil` if there are none.
+    var explanations: ExplanationSource?
     /// What is observed; `nil` if nothing is.
     var overview: OverviewSource?
 

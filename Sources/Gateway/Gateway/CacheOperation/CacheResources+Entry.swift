@@ -36,23 +36,18 @@ extension AdminResource {
         }
         guard query.hasValidTier else { return invalidTier }
         guard let url = query["url"] else { return invalid("expected url") }
-        let found: (CachedURL, AssumedRequest)
+        let lookup: StoredLookup
         do throws(WireError) {
-            found = (
-                try CachedURL(url, under: policy),
-                try AssumedRequest(url, fields: query.all("field"), under: policy)
-            )
+            lookup = try StoredLookup(url, fields: query.all("field"), under: policy)
         } catch {
             return invalid(
                 "url \(url): expected http://HOST/PATH or https://HOST/PATH, and each field as "
                     + "name: value")
         }
-        let keys = found.0.keys(under: policy).flatMap { [$0, $0.ofQuery] }
         return .later { reply in
-            cache.look(at: keys, inMemoryOnly: query.isOfMemoryOnly) { result in
+            cache.look(for: lookup, inMemoryOnly: query.isOfMemoryOnly) { result in
                 switch result {
-                case .success(let entries):
-                    let variants = judged(entries, for: found.1, under: policy)
+                case .success(let variants):
                     reply(
                         .json(
                             StoredURLAnswer(url: url, variants: variants),
@@ -62,10 +57,25 @@ extension AdminResource {
             }
         }
     }
+}
 
-    private static func judged(
-        _ entries: [FoundEntry], for request: AssumedRequest, under policy: PolicySnapshot
-    ) -> [StoredVariant] {
+/// What is looked up to find what is stored for a URL.
+struct StoredLookup: Sendable {
+    private let request: AssumedRequest
+    private let policy: PolicySnapshot
+    let keys: [CacheKey]
+
+    /// - Parameter fields: of the request that is judged, as `name: value`.
+    /// - Throws: the error for which such a request would be refused.
+    init(_ url: String, fields: [String], under policy: PolicySnapshot) throws(WireError) {
+        let cached = try CachedURL(url, under: policy)
+        request = try AssumedRequest(url, fields: fields, under: policy)
+        self.policy = policy
+        keys = cached.keys(under: policy).flatMap { [$0, $0.ofQuery] }
+    }
+
+    /// What would become of the request by what was found.
+    func judged(_ entries: [FoundEntry]) -> [StoredVariant] {
         let roles = policy.configuration.listeners.map { ListenerSockets.role($0) }
         let now = Clock.wallMilliseconds() / 1000
         return entries.map { entry in
@@ -172,6 +182,17 @@ struct FoundEntry: Sendable {
 }
 
 extension CacheAdministration {
+    /// Looks for what is stored for a URL, and judges it.
+    /// - Parameter completion: gets all variants, or why some would be missing.
+    func look(
+        for lookup: StoredLookup, inMemoryOnly: Bool,
+        _ completion: @escaping @Sendable (Result<[StoredVariant], CacheListingError>) -> Void
+    ) {
+        look(at: lookup.keys, inMemoryOnly: inMemoryOnly) { result in
+            completion(result.map { lookup.judged($0) })
+        }
+    }
+
     /// Looks at all variants of keys, in memory and on disk, one key after the other. Nothing
     /// counts as used.
     /// - Parameter completion: gets them, or why some would be missing.

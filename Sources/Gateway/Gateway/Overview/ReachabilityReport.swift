@@ -31,7 +31,7 @@ struct ReachabilityReport: Sendable {
 
     private static let words = ReachabilityState.allCases.map { "\($0.label)" }
 
-    private static let server = ObjectShape<Server>(
+    static let server = ObjectShape<Server>(
         "A server.",
         [
             .text("host", "Its name, with the port if the configuration names it.") { $0.name },
@@ -62,7 +62,7 @@ struct ReachabilityReport: Sendable {
             .object("transitions", transitions) { $0.transitions },
         ])
 
-    private static let balanced = ObjectShape<StatusReport.Server>(
+    static let balanced = ObjectShape<StatusReport.Server>(
         "A server of a reverse listener that has several.",
         [
             .text("listener", "The listener's name.") { $0.listener },

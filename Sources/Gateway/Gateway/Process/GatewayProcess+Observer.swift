@@ -30,6 +30,7 @@ extension GatewayProcess {
         source.configuration = ConfigurationSource(
             report: { [look] in published.configuration(look, isFull: $0) },
             work: { [look] in look.run($0) })
+        source.explanations = published.explanations { observer.write($0) }
         source.flows = flows
         source.reports = { observer.write($0) }
         source.overview = OverviewSource(

@@ -262,6 +262,7 @@ package final class GatewayProcess {
         }
         cache?.adopt(policy)
         self.cache = cache
+        published.policy.withLock { $0 = policy }
         published.cache.withLock { $0 = cache }
         var source = AdminSource(
             metrics: { published.metrics() }, readiness: { published.readiness() },
@@ -426,6 +427,7 @@ package final class GatewayProcess {
         configuration = next
         if policy.sessionGeneration != self.policy?.sessionGeneration { ticketKeys.forget() }
         self.policy = policy
+        published.policy.withLock { $0 = policy }
         cache?.adopt(policy)
         operationalLog.logLevel = Logger.Level(next.log.level)
         operationalLog.format = next.log.format

@@ -55,7 +55,7 @@ extension PublishedState {
             text: look.text(), files: files)
     }
 
-    private func servers(_ sets: [ServerSet]) -> [StatusReport.Server] {
+    func servers(_ sets: [ServerSet]) -> [StatusReport.Server] {
         let now = Clock.monotonicMilliseconds()
         return sets.flatMap { set in
             set.servers.enumerated().map { index, server in

@@ -63,6 +63,8 @@ final class PublishedState: Sendable {
     let passwords = Locked<PasswordChecker?>(nil)
     /// The last counters of the process that this one has succeeded; `nil` without one.
     let former = Locked<FormerCounters?>(nil)
+    /// What the configuration in force has become; `nil` before the start.
+    let policy = Locked<PolicySnapshot?>(nil)
     /// What operators can do with the cache; `nil` without one.
     let cache = Locked<CacheAdministration?>(nil)
     /// Looks at all of this for whoever wants to see it; `nil` before the start.
@@ -107,6 +109,7 @@ final class PublishedState: Sendable {
     /// when the process ends is then a leak.
     func end() {
         _ = services.withLock { $0.take() }
+        _ = policy.withLock { $0.take() }
         _ = cache.withLock { $0.take() }
         _ = passwords.withLock { $0.take() }
     }

@@ -22,6 +22,7 @@ package struct AdminAPI: Sendable {
                 AdminResource.reloadDifferences(source.tryReload, work: source.reports),
                 AdminResource.upgrade(source.upgrade),
                 AdminResource.configuration(source.configuration),
+                AdminResource.explanation(source.explanations),
             ] + AdminResource.ofCache(source.cache)
             + AdminResource.ofFlows(source.flows, work: source.reports)
             + AdminResource.ofOverview(source.overview, source.flows, work: source.reports)

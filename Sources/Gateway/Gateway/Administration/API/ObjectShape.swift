@@ -196,4 +196,35 @@ extension ObjectShape.Member {
             .array(read($0).map { .string($0) })
         }
     }
+    /// The same, which is absent if it would be empty.
+    package static func optionalTexts(
+        _ name: String, _ description: String, _ read: @escaping @Sendable (Value) -> [String]
+    ) -> Self {
+        let texts = texts(name, description, read)
+        return Self(name: name, schema: texts.schema, isRequired: false) {
+            read($0).isEmpty ? nil : texts.read($0)
+        }
+    }
+
+    /// The same member, with null where it would be absent.
+    var orNull: Self {
+        let read = read
+        let schema: DocumentDictionary = [
+            "anyOf": .array([schema, .dictionary(["type": .string("null")])])
+        ]
+        return Self(name: name, schema: .dictionary(schema), isRequired: true) {
+            read($0) ?? .null
+        }
+    }
+
+    /// A member of another object: that of a value which is a part of it.
+    /// - Parameter part: `nil` where the member is absent.
+    func of<Whole>(
+        isRequired: Bool? = nil, _ part: @escaping @Sendable (Whole) -> Value?
+    ) -> ObjectShape<Whole>.Member {
+        let read = read
+        return ObjectShape<Whole>.Member(
+            name: name, schema: schema, isRequired: isRequired ?? self.isRequired
+        ) { part($0).flatMap(read) }
+    }
 }

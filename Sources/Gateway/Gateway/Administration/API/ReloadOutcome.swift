@@ -31,47 +31,30 @@ package enum ReloadOutcome: Sendable {
 }
 
 extension ReloadOutcome {
-    /// The shape of success.
+    /// The shape of success, also of a reload that was only tried.
     static let shape = ObjectShape<Applied>(
-        "A configuration that all workers use.",
+        "What was read, beside what was in force.",
         [
-            .number("generation", "Its number: each reload adds one.") { $0.generation },
-            .texts("changed", "The sections that have changed.") { $0.changed },
+            .number("generation", "The number of what is in force: each reload adds one.") {
+                $0.generation
+            },
+            .texts("changed", "The sections that differ.") { $0.changed },
             .texts("removed", "What is no longer there: a section, and the name in it.") {
                 $0.removed
             },
             .texts("needRestart", "The sections whose changes wait for a restart.") {
                 $0.needRestart
             },
-            .list("warnings", ConfigurationFinding.shape, "The warnings about it.") {
+            .list("warnings", ConfigurationFinding.shape, "The warnings about what was read.") {
                 $0.warnings
             },
             .texts("differences", "What differs in effect, in words.") { $0.differences },
         ])
 
-    /// The shape of what a reload would do.
-    static let trialShape = ObjectShape<Applied>(
-        "What a reload would change.",
-        [
-            .number("generation", "The number of the configuration in force.") { $0.generation },
-            .texts("changed", "The sections that would change.") { $0.changed },
-            .texts("removed", "What would no longer be there: a section, and the name in it.") {
-                $0.removed
-            },
-            .texts("needRestart", "The sections whose changes would wait for a restart.") {
-                $0.needRestart
-            },
-            .list("warnings", ConfigurationFinding.shape, "The warnings about what was read.") {
-                $0.warnings
-            },
-            .texts("differences", "What would differ in effect, in words.") { $0.differences },
-        ])
-
     /// The response that says so.
     var response: AdminResponse {
         switch self {
-        case .applied(let applied): .json(applied, as: Self.shape)
-        case .tried(let tried): .json(tried, as: Self.trialShape)
+        case .applied(let read), .tried(let read): .json(read, as: Self.shape)
         case .refused(let errors):
             AdminError(
                 422, "configuration-refused", "Configuration refused",
@@ -128,7 +111,7 @@ extension AdminResource {
             responses: [
                 Response(
                     status: 200, description: "What was read can be used.",
-                    schema: ReloadOutcome.trialShape.schema),
+                    schema: ReloadOutcome.shape.schema),
                 Response(
                     status: 422, description: "What was read would be refused.",
                     schema: AdminError.shape.schema),

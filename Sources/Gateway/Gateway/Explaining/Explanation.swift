@@ -1,15 +1,15 @@
 import Clocks
-import Gateway
 import HTTPCore
 import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldMetrics
 import Trust
 
-/// What `pinfold explain` prints, as lines and as JSON.
-struct Explanation {
+/// How requests for a URL are handled, as `pinfold explain` prints it and as the administrative
+/// address says it: as lines and as JSON.
+package struct Explanation: Sendable {
     /// The result of connecting to the server.
-    enum Server {
+    package enum Server: Sendable {
         /// No connection was made; the value is the reason.
         case notChecked(String)
         /// The server cannot be reached, or presents no certificate.
@@ -21,19 +21,25 @@ struct Explanation {
         case trusted(IPAddress, version: String, [TrustError])
     }
 
-    let url: String
-    let route: RouteExplanation
-    /// The client given with `--client`, and whether it is served.
-    var client: (address: IPAddress, isServed: Bool)?
-    /// `nil` without `--connect`.
-    var server: Server?
-    /// The address that was tried last with `--connect`; `nil` if none was.
-    var tried: Endpoint?
+    package let url: String
+    package let route: RouteExplanation
+    /// The client that was asked about, and whether it is served.
+    package var client: (address: IPAddress, isServed: Bool)?
+    /// `nil` if no connection was asked for.
+    package var server: Server?
+    /// The address that was tried last then; `nil` if none was.
+    package var tried: Endpoint?
     /// What was waited for then.
-    var times = PhaseTimes()
+    package var times = PhaseTimes()
+    /// Whether the explanations of refusals are left out: they name rules.
+    var isMasked = false
+
+    package init(url: String, route: RouteExplanation) {
+        (self.url, self.route) = (url, route)
+    }
 
     /// Whether the client, every way, or the server is refused.
-    var isRefused: Bool {
+    package var isRefused: Bool {
         if client?.isServed == false || route.isRefused { return true }
         switch server {
         case .unreachable, .refused: return true
@@ -49,22 +55,15 @@ struct Explanation {
 
     // MARK: Lines
 
-    var lines: [String] {
-        var lines = [url]
-        if let (address, isServed) = client {
-            lines.append(
-                "client: \(String(address.clientText)) is "
-                    + (isServed ? "served (access.clients)" : Self.text(.access(.clientNotAllowed)))
-            )
-        }
+    package var lines: [String] {
+        var lines = [url] + clientLines
         if let entry = route.entry {
             let pattern = route.pattern.map { ", by the pattern \($0)" } ?? ""
             lines.append("entry: hosts[\(entry)] (\(route.label))\(pattern)")
         } else {
             lines.append("entry: none applies (\(route.label))")
         }
-        if route.pinsets.isEmpty { lines.append("pinsets: none") }
-        for pinset in route.pinsets { lines.append("pinset: \(Self.text(pinset))") }
+        lines += pinsetLines
         if let policy = route.transparency {
             lines.append(
                 "certificate transparency: \(policy.minimum) of "
@@ -93,7 +92,7 @@ struct Explanation {
         if route.ways.isEmpty {
             lines.append("listeners: no forward proxy, and no reverse listener for this server")
         }
-        lines.append("cache: \(cache.isUsed ? "used" : "not used"): \(cache.reason)")
+        lines.append(cacheLine)
         if let applied = route.cacheRules, let entry = route.entry {
             lines.append("cache rules: \(Self.text(applied, entry: entry))")
         }
@@ -116,9 +115,24 @@ struct Explanation {
         return lines
     }
 
-    private func text(_ asking: RouteExplanation.RequestForm) -> String {
+    var clientLines: [String] {
+        client.map { address, isServed in
+            let answer =
+                isServed ? "served (access.clients)" : Self.text(.access(.clientNotAllowed))
+            return ["client: \(String(address.clientText)) is \(answer)"]
+        } ?? []
+    }
+
+    var pinsetLines: [String] {
+        route.pinsets.isEmpty
+            ? ["pinsets: none"] : route.pinsets.map { "pinset: \(Self.text($0))" }
+    }
+
+    var cacheLine: String { "cache: \(cache.isUsed ? "used" : "not used"): \(cache.reason)" }
+
+    func text(_ asking: RouteExplanation.RequestForm) -> String {
         switch asking {
-        case .connect: "CONNECT \(PeerAddress.text(host: route.host, port: route.port))"
+        case .connect: "CONNECT \(HostText.text(route.host, port: route.port))"
         case .absolute: "a request with the full URL"
         case .reverse(let listener):
             "a request to the reverse listener \(listener)" + header(sentBy: listener)
@@ -224,7 +238,7 @@ struct Explanation {
 
     // MARK: Pinsets
 
-    enum PinsetState: String {
+    enum PinsetState: String, CaseIterable {
         /// It has expired and refuses every server.
         case expired
         case reported

@@ -1,9 +1,9 @@
 import PinfoldMetrics
 
 /// Formats what time was spent on, with the names of the access log.
-enum PhaseText {
+package enum PhaseText {
     /// Each phase that happened, as in "dns 1.5 ms".
-    static func parts(of phases: PhaseTimes) -> [String] {
+    package static func parts(of phases: PhaseTimes) -> [String] {
         Phase.allCases.compactMap { phase in
             phases[phase].map { "\(name(of: phase)) \(milliseconds(Int64(clamping: $0)))" }
         }
@@ -14,7 +14,7 @@ enum PhaseText {
     }
 
     /// Microseconds in milliseconds, with one decimal.
-    static func milliseconds(_ microseconds: Int64) -> String {
+    package static func milliseconds(_ microseconds: Int64) -> String {
         let tenths = microseconds / 100
         return "\(tenths / 10).\(tenths % 10) ms"
     }

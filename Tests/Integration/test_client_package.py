@@ -62,6 +62,7 @@ MIGRATION = {
     "Redirects": r"302(?:.*\n)*/get\n",
     "Credentials": r"200",
     "Retries": r"503.* 2\n",
+    "Interceptors": r"200 OK\n2\n",
     "Events of tasks": r"/get 0\.\d+ seconds\n",
     "Reachability and activity": r"(?:not)?[rR]eachable",
     "Images": r"png 100 100\n",

@@ -32,6 +32,9 @@ public struct SessionConfiguration: Sendable {
     public var resourceTimeout = Duration.seconds(7 * 24 * 3600)
     /// How long a connection is kept open for another request.
     public var idleConnectionTimeout = Duration.seconds(60)
+    /// Changes requests before they are sent, and decides whether they are sent again, or `nil` for
+    /// none. Several are combined by ``Interceptor``.
+    public var interceptor: (any RequestInterceptor)?
     /// The maximum number of active requests, and so of connections, to an origin (scheme, host and
     /// port). Further requests wait, up to ``queueTimeout``. A request is active until its response
     /// has been read or released. Event streams and open WebSockets are not counted.
@@ -250,6 +253,8 @@ public struct RequestOptions: Sendable {
     public var retries: RetryPolicy?
     /// Overrides ``SessionConfiguration/resendsUnansweredRequests``.
     public var resendsUnansweredRequests: Bool?
+    /// An interceptor for this request, which comes before ``SessionConfiguration/interceptor``.
+    public var interceptor: (any RequestInterceptor)?
     /// Whether cookies of ``SessionConfiguration/cookies`` are sent, and those of the response
     /// stored (`HTTPShouldHandleCookies`).
     public var handlesCookies = true

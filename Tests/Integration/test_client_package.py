@@ -63,6 +63,7 @@ MIGRATION = {
     "Credentials": r"200",
     "Retries": r"503.* 2\n",
     "Interceptors": r"200 OK\n2\n",
+    "Tests without a network": r'"Ada"\nconnectionLost\n200 OK\n',
     "Events of tasks": r"/get 0\.\d+ seconds\n",
     "Reachability and activity": r"(?:not)?[rR]eachable",
     "Images": r"png 100 100\n",

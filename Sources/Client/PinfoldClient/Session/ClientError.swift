@@ -79,6 +79,9 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case sessionInvalidated
         /// The process has no descriptors or no memory left.
         case outOfResources
+        /// A ``SessionTransport`` has thrown ``ClientError/underlying``, or its response is not
+        /// valid.
+        case transportFailed
         /// A ``RequestAdapter`` has thrown ``ClientError/underlying``. Nothing was sent.
         case requestAdaptationFailed
         /// A ``RequestRetrier`` has failed the request with ``ClientError/underlying``.

@@ -117,6 +117,8 @@ public struct SessionConfiguration: Sendable {
     /// The indicator that counts the session's tasks from beginning to end, without suspended ones,
     /// or `nil` for none. It shows nothing until it is enabled.
     public var activityIndicator: ActivityIndicator? = .shared
+    /// What answers the session's requests instead of the network, or `nil` for the network.
+    public var transport: (any SessionTransport)?
     /// Where completion handlers run, one after another.
     public var callbacks = CallbackExecution.serial
     /// Receives the session's events, in order with the completion handlers and where these are

@@ -43,7 +43,7 @@ extension Transfer: DownstreamStream {
         moved()
         if let exchange, let fault = exchange.remarks.fault {
             // The reply would say the same in the words of a gateway.
-            response.failure = ClientError(fault, of: exchange)
+            response.failure = transportError ?? ClientError(fault, of: exchange)
             return
         }
         if case .length(let count) = framing {

@@ -47,6 +47,7 @@ extension RequestRunner {
         switch adapted {
         case .success(let adapted):
             history.request = adapted
+            if adapted != unadapted { report(.adapted(adapted, from: unadapted)) }
             history.adaptedOrigin = history.adaptedOrigin ?? adapted.origin
         case .failure(let error):
             throw error as? ClientError
@@ -94,6 +95,7 @@ extension RequestRunner {
         }
         history.counts.interceptorRetries += 1
         history.cause = .retry
+        report(.retried(request, after: wait))
         return wait
     }
 }

@@ -125,6 +125,9 @@ public struct SessionConfiguration: Sendable {
     /// called. See also ``SessionManager/events()``.
     public var observer: (@Sendable (SessionEvent) -> Void)?
 
+    /// Are told of every step of the session's tasks.
+    public var eventMonitors: [any EventMonitor] = []
+
     /// Creates a configuration with default values.
     public init() {}
 

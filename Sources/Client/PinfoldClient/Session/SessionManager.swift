@@ -62,7 +62,8 @@ public final class SessionManager: Sendable {
         self.callbacks = callbacks
         cache = try SessionCache(configuration, runtime)
         registry = TaskRegistry(
-            callbacks, configuration.observer, configuration.activityIndicator
+            callbacks, configuration.observer, configuration.activityIndicator,
+            monitors: configuration.eventMonitors
         ) { [poster = runtime.poster, number] in
             poster(.close(session: number, cancelling: false))
         }

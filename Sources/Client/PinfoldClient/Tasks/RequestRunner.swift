@@ -96,14 +96,15 @@ final class RequestRunner: Sendable {
         if decoder == nil, let whole = record.channel.wholePart(atMost: maximum) {
             return DataResponse(
                 head: head, content: whole.bytes, request: record.request,
-                metrics: record.metrics(status: arrival.status, whole.times))
+                metrics: record.metrics(status: arrival.status, whole.times),
+                trailers: whole.trailers)
         }
         let response = StreamedResponse(head: head, record, ResponseGuard(record.channel), decoder)
         let bytes = try await response.content.collect(atMost: maximum)
         try handle.check()
         return DataResponse(
             head: response.head, content: bytes, request: response.request,
-            metrics: response.metrics)
+            metrics: response.metrics, trailers: response.trailers)
     }
 
     /// Returns the decoder of a response, or `nil` if the content is passed on unchanged.
@@ -205,6 +206,7 @@ final class RequestRunner: Sendable {
         }
         do throws(ClientError) { return try await finish(arrival) } catch {
             leave(arrival, &history)
+            report(.failed(error.about(history.request), of: history.request))
             guard case .retry(let wait) = step(after: .failure(error), history) else { throw error }
             try await retry(after: wait, &history)
             return nil
@@ -240,12 +242,14 @@ final class RequestRunner: Sendable {
             remainingTime: remainingTime,
             fresh: history.needsFreshConnection)
         handle.attach(channel)
+        report(.sent(sent, cause: history.cause))
         let record = AttemptRecord(
             request: history.request, cause: history.cause, channel: channel,
             before: history.metrics)
         let arrived: ReceivedHead
         do throws(ClientError) { arrived = try await channel.head() } catch {
             history.metrics = record.metrics(status: nil)
+            report(.failed(error.about(history.request), of: history.request))
             history.mayBeProcessed = history.mayBeProcessed || !error.isBeforeSending
             return .failure(error.about(history.request))
         }
@@ -254,6 +258,7 @@ final class RequestRunner: Sendable {
         // RFC 9110 section 15.5.20: over a different connection.
         history.needsFreshConnection = arrived.status == 421
         received(arrived, for: sent, history.authentication)
+        report(.received(arrived.response, to: history.request))
         return .success(
             Arrival(
                 head: arrived.response, status: arrived.status, marks: arrived.marks,
@@ -290,6 +295,7 @@ final class RequestRunner: Sendable {
     ) async throws(ClientError) {
         history.counts.retries += 1
         history.cause = .retry
+        report(.retried(history.request, after: wait))
         try await handle.turn(after: wait)
     }
 
@@ -325,6 +331,7 @@ final class RequestRunner: Sendable {
         (history.counts.challenges, history.counts.resends) = (0, 0)
         (history.request, history.cause) = (next, .redirect)
         if history.unadapted != nil { history.unadapted = next }
+        report(.redirected(to: next, by: arrival.head))
         return true
     }
 
@@ -344,7 +351,12 @@ final class RequestRunner: Sendable {
         guard let next = try answered.get() else { return false }
         history.counts.challenges += 1
         (history.request, history.cause) = (next, .challenge)
+        report(.challenged(next, by: response))
         return true
+    }
+
+    func report(_ event: @autoclosure () -> RequestEvent) {
+        session.registry.report(handle.identifier, event())
     }
 
     /// Continues without the rest of a response.

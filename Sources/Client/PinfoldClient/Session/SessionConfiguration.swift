@@ -267,6 +267,12 @@ public struct RequestOptions: Sendable {
     public var decodesContent: Bool?
     /// Overrides ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
+    /// Overrides ``HTTPSessionManager/parameterStyle``.
+    public var parameterStyle: ParameterStyle?
+    /// Overrides ``HTTPSessionManager/encoder``.
+    public var encoder: JSONEncoderFactory?
+    /// Overrides ``HTTPSessionManager/decoder``.
+    public var decoder: JSONDecoderFactory?
     /// Receives the progress of the transfer.
     public var progress: TransferProgress?
     /// The kind of stream if the response has no defined end, otherwise `nil`.

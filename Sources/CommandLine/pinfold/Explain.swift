@@ -98,7 +98,7 @@ struct Explain: ParsableCommand {
             throw ValidationError(
                 "--running says what the gateway would do, and has it do nothing: no --connect")
         }
-        if options.changesConfiguration {
+        if options.changesConfiguration || policyFile.policy != nil {
             throw ValidationError(
                 "--running explains by the gateway's own configuration: it may not be changed by "
                     + "options")

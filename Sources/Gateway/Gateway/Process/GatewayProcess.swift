@@ -25,7 +25,7 @@ package final class GatewayProcess {
 
     let load: Load
     /// The policy that every reading of the configuration includes.
-    let policies: PolicyHolder
+    let policies = PolicyHolder()
     /// What asks for it; `nil` before the start.
     var fetcher: PolicyFetcher?
     /// What the configuration is made of without it; `nil` if it was not read from a document.
@@ -110,8 +110,7 @@ package final class GatewayProcess {
         manager: ServiceManager? = nil, passed: [PassedSocket] = [],
         invocation: Invocation? = nil, predecessor: Predecessor? = nil, load: @escaping Load
     ) {
-        let policies = PolicyHolder()
-        self.policies = policies
+        let policies = policies
         let (loaded, problem) = policies.started(loaded)
         storedPolicyProblem = problem
         local = loaded.local

@@ -157,6 +157,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Support/FuzzTargets": [
         "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "Trust", "AccessPolicy",
         "Authentication", "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema",
+        "RedisProtocol", "SharedCache",
         "ImageCodecs", "PinfoldTLS", "PinfoldResolver", "PinfoldClient", "Gateway",
     ],
     "Support/ImageTestWorker": ["CLinux", "Imaging"],

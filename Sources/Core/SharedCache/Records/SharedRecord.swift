@@ -64,19 +64,29 @@ package struct SharedRecord: Sendable {
         _ kind: Kind, numbered fields: [(UInt16, [UInt8])], under name: [UInt8],
         by keyring: SharedKeyring, major: UInt8 = major, minor: UInt16 = minor
     ) -> [UInt8]? {
+        var contents: [UInt8] = []
+        contents.reserveCapacity(fields.reduce(0) { $0 + 6 + $1.1.count })
+        for (number, content) in fields {
+            contents += SharedBytes.number(number)
+            contents += SharedBytes.number(UInt32(content.count))
+            contents += content
+        }
+        return seal(kind, contents, under: name, by: keyring, major: major, minor: minor)
+    }
+
+    /// A record of fields that are written already.
+    package static func seal(
+        _ kind: Kind, _ fields: [UInt8], under name: [UInt8], by keyring: SharedKeyring,
+        major: UInt8 = 1, minor: UInt16 = 0
+    ) -> [UInt8]? {
         let secret = keyring.signing
-        let size = fields.reduce(0) { $0 + 6 + $1.1.count }
         var bytes = magic
-        bytes.reserveCapacity(headerBytes + size + SharedSecret.codeBytes)
+        bytes.reserveCapacity(headerBytes + fields.count + SharedSecret.codeBytes)
         bytes += [major, kind.rawValue]
         bytes += SharedBytes.number(minor)
         bytes += SharedBytes.number(secret.id)
-        bytes += SharedBytes.number(UInt32(size))
-        for (number, content) in fields {
-            bytes += SharedBytes.number(number)
-            bytes += SharedBytes.number(UInt32(content.count))
-            bytes += content
-        }
+        bytes += SharedBytes.number(UInt32(fields.count))
+        bytes += fields
         guard let code = bytes.withUnsafeBytes({ secret.code(of: $0, under: name) }) else {
             return nil
         }

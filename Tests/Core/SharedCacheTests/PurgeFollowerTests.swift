@@ -3,12 +3,17 @@ import Testing
 
 @testable import SharedCache
 
+/// A stream from which the entries up to `removed` were trimmed.
 private func stream(
-    epoch: UInt64? = 1, last: UInt64? = nil, removed: UInt64? = nil
+    epoch: UInt64? = 1, last: UInt64 = 0, removed: UInt64 = 0, deleted: UInt64? = nil
 ) -> PurgeFollower.Stream {
-    PurgeFollower.Stream(
-        epoch: epoch, last: last.map { Sample.position($0, epoch: epoch ?? 0) },
-        lastRemoved: removed.map { Sample.position($0, epoch: epoch ?? 0) })
+    func position(_ milliseconds: UInt64) -> PurgePosition {
+        Sample.position(milliseconds, epoch: epoch ?? 0)
+    }
+    return PurgeFollower.Stream(
+        epoch: epoch, first: removed < last ? position(removed + 1) : nil,
+        last: last > 0 ? position(last) : nil, hasRemoved: removed > 0 || deleted != nil,
+        lastDeleted: deleted.map { position($0) })
 }
 
 @Suite("Following the stream of purges")
@@ -34,9 +39,19 @@ struct PurgeFollowerTests {
         let cases: [(UInt64?, Bool, PurgeFollower.Stream, Action)] = [
             (5, true, stream(last: 5), .read(after: Sample.position(5))),
             (5, true, stream(last: 9), .read(after: Sample.position(5))),
-            (5, true, stream(last: 9, removed: 5), .read(after: Sample.position(5))),
+            (5, true, stream(last: 9, removed: 4), .read(after: Sample.position(5))),
+            (5, true, stream(last: 5, removed: 5), .read(after: Sample.position(5))),
+            (5, true, stream(last: 9, deleted: 5), .read(after: Sample.position(5))),
             (
-                5, true, stream(last: 9, removed: 6),
+                5, true, stream(last: 9, removed: 5),
+                .makeAllStale(.missedEntries, thenReadAfter: Sample.position(9))
+            ),
+            (
+                5, true, stream(last: 9, removed: 9),
+                .makeAllStale(.missedEntries, thenReadAfter: Sample.position(9))
+            ),
+            (
+                5, true, stream(last: 9, deleted: 6),
                 .makeAllStale(.missedEntries, thenReadAfter: Sample.position(9))
             ),
             (

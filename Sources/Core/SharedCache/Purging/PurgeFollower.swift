@@ -19,18 +19,37 @@ package struct PurgeFollower: Sendable, Hashable {
         case following
     }
 
-    /// What the engine says about the stream.
+    /// What the engine says about the stream (`XINFO STREAM`).
     package struct Stream: Sendable, Hashable {
         /// `nil` if there is none: neither a stream nor an epoch.
         package var epoch: UInt64?
-        /// The last entry that was ever added, and the last that was removed; `nil` for none.
+        /// The first entry that is there (`recorded-first-entry-id`); `nil` for none.
+        package var first: PurgePosition?
+        /// The last that was ever added (`last-generated-id`); `nil` for none.
         package var last: PurgePosition?
-        package var lastRemoved: PurgePosition?
+        /// Whether there are fewer than were ever added (`entries-added`).
+        package var hasRemoved: Bool
+        /// The last that was deleted by its number (`max-deleted-entry-id`): what is trimmed from
+        /// the front is not among those.
+        package var lastDeleted: PurgePosition?
 
-        package init(epoch: UInt64?, last: PurgePosition?, lastRemoved: PurgePosition?) {
+        package init(
+            epoch: UInt64?, first: PurgePosition?, last: PurgePosition?, hasRemoved: Bool,
+            lastDeleted: PurgePosition? = nil
+        ) {
             self.epoch = epoch
+            self.first = first
             self.last = last
-            self.lastRemoved = lastRemoved
+            self.hasRemoved = hasRemoved
+            self.lastDeleted = lastDeleted
+        }
+
+        /// Whether an entry after a position may have been removed.
+        func mayMiss(after position: PurgePosition) -> Bool {
+            if let lastDeleted, position.isBefore(lastDeleted) ?? true { return true }
+            guard hasRemoved, let last, position.isBefore(last) ?? true else { return false }
+            // That the one before the first has just been removed cannot be told from more.
+            return first.map { position.isBefore($0) ?? true } ?? true
         }
     }
 
@@ -152,10 +171,7 @@ package struct PurgeFollower: Sendable, Hashable {
         guard let position else { return .neverFollowed }
         guard position.epoch == epoch else { return .otherEpoch }
         if last.isBefore(position) ?? true { return .wentBack }
-        if let removed = stream.lastRemoved, position.isBefore(removed) ?? true {
-            return .missedEntries
-        }
-        return nil
+        return stream.mayMiss(after: position) ? .missedEntries : nil
     }
 
     /// Entries were read and carried out here.

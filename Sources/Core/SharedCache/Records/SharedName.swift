@@ -2,18 +2,19 @@ import CachePolicy
 
 /// The names of what is stored in the engine.
 ///
-///     prefix 1:{digest}                   what there is of a cache key (``SharedIndex``)
-///     prefix 1:{digest}:v:variant         a response
-///     prefix 1:{digest}:c:body:index      a chunk of a large body
-///     prefix 1:{digest}:l                 the lease of who fetches it
-///     prefix 1:{digest}:n                 a note that it is not stored
-///     prefix 1:g:all  g:h:digest  g:t:digest    generations: of all, a host, a tag
-///     prefix 1:{purges}:stream  :epoch  :members
+///     prefix 1:i:{digest}                 what there is of a cache key (``SharedIndex``)
+///     prefix 1:v:{digest}:variant         a response
+///     prefix 1:c:{digest}:body:index      a chunk of a large body
+///     prefix 1:l:{digest}                 the lease of who fetches it
+///     prefix 1:n:{digest}                 a note that it is not stored
+///     prefix 1:g:all  1:g:h:digest  1:g:t:digest    generations: of all, a host, a tag
+///     prefix 1:p:{purges}:stream  :epoch  :members
 ///
 /// All of one cache key is in one slot of a cluster, because the digest is the hash tag: one script
-/// can change it. Different keys are in different slots. The names depend on no secret, so that
-/// gateways in the middle of changing it remove each other's responses; that two keys have one name
-/// is found out by the record, which has the key itself.
+/// can change it. Different keys are in different slots. What has to be told of has a beginning of
+/// its own (``tracked``), so that nobody is told of every response that is stored. The names depend
+/// on no secret, so that gateways in the middle of changing it remove each other's responses; that
+/// two keys have one name is found out by the record, which has the key itself.
 package struct SharedName: Sendable, Hashable {
     /// The beginning of all names.
     private let start: [UInt8]
@@ -37,9 +38,13 @@ package struct SharedName: Sendable, Hashable {
         digest("key", key)
     }
 
-    package func index(_ digest: [UInt8]) -> [UInt8] {
-        start + [UInt8(ascii: "{")] + digest + [UInt8(ascii: "}")]
+    private func name(_ kind: StaticString, _ digest: [UInt8]) -> [UInt8] {
+        let kind = UnsafeRawBufferPointer(
+            start: kind.utf8Start, count: kind.utf8CodeUnitCount)
+        return start + kind + [UInt8(ascii: "{")] + digest + [UInt8(ascii: "}")]
     }
+
+    package func index(_ digest: [UInt8]) -> [UInt8] { name("i:", digest) }
 
     /// The digest of a variant: 64 bits, in hexadecimal. Responses that were obtained under
     /// different trust do not replace each other.
@@ -49,22 +54,22 @@ package struct SharedName: Sendable, Hashable {
     }
 
     package func value(_ digest: [UInt8], variant: [UInt8]) -> [UInt8] {
-        index(digest) + Array(":v:".utf8) + variant
+        name("v:", digest) + [UInt8(ascii: ":")] + variant
     }
 
     package func chunk(_ digest: [UInt8], body: SharedToken, _ number: UInt32) -> [UInt8] {
-        index(digest) + Array(":c:".utf8) + Self.hexadecimal(body.bytes)
+        name("c:", digest) + [UInt8(ascii: ":")] + Self.hexadecimal(body.bytes)
             + Array(":\(number)".utf8)
     }
 
-    package func lease(_ digest: [UInt8]) -> [UInt8] { index(digest) + Array(":l".utf8) }
-    package func note(_ digest: [UInt8]) -> [UInt8] { index(digest) + Array(":n".utf8) }
+    package func lease(_ digest: [UInt8]) -> [UInt8] { name("l:", digest) }
+    package func note(_ digest: [UInt8]) -> [UInt8] { name("n:", digest) }
 
     // MARK: Of purges
 
-    package var stream: [UInt8] { start + Array("{purges}:stream".utf8) }
-    package var epoch: [UInt8] { start + Array("{purges}:epoch".utf8) }
-    package var members: [UInt8] { start + Array("{purges}:members".utf8) }
+    package var stream: [UInt8] { start + Array("p:{purges}:stream".utf8) }
+    package var epoch: [UInt8] { start + Array("p:{purges}:epoch".utf8) }
+    package var members: [UInt8] { start + Array("p:{purges}:members".utf8) }
 
     /// The record of generations of a scope.
     package func generations(_ scope: GenerationScope) -> [UInt8]? {
@@ -79,11 +84,10 @@ package struct SharedName: Sendable, Hashable {
         }
     }
 
-    /// The prefixes of names whose changes are to be told (`CLIENT TRACKING`): none begins with
-    /// another.
-    package var tracked: [[UInt8]] {
-        [start + Array("{".utf8), start + Array("g:".utf8)]
-    }
+    /// The prefixes of names whose changes are to be told (`CLIENT TRACKING`), of which none begins
+    /// with another: an index that is removed voids what is stored of its key, a generation that is
+    /// raised what is kept of its record, and a lease that ends lets others look again.
+    package var tracked: [[UInt8]] { ["i:", "g:", "l:"].map { start + Array($0.utf8) } }
 
     // MARK: Texts
 

@@ -129,16 +129,20 @@ extension TransportResponse {
             return self
         case .source(let source):
             let error = error
+            // Whoever reads a content of known length does not wait for its end.
+            let length = head.headerFields[.contentLength].flatMap { Int($0) }
             let observed: Source = { take in
                 let kept = Locked<[UInt8]?>([])
                 try await source { part in
-                    kept.withLock { bytes in
+                    let all: [UInt8]? = kept.withLock { bytes in
                         guard let count = bytes?.count, count + part.count <= maximum else {
                             bytes = nil
-                            return
+                            return nil
                         }
                         bytes?.append(contentsOf: part)
+                        return bytes?.count == length && error == nil ? bytes.take() : nil
                     }
+                    if let all { whole(all) }
                     let isWanted = await take(part)
                     if !isWanted { kept.withLock { $0 = nil } }
                     return isWanted

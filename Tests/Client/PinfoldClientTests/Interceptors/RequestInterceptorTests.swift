@@ -204,7 +204,7 @@ struct RequestInterceptorTests {
         let seen = Locked<[(Int?, ClientError.Reason?)]>([])
         let retrier = Retrier { _, outcome, attempt in
             seen.withLock { $0.append((outcome.response?.status.code, outcome.error?.reason)) }
-            return attempt.retryCount < 2 ? .retry : .doNotRetry
+            return outcome.error != nil && attempt.retryCount < 2 ? .retry : .doNotRetry
         }
         let count = Locked(0)
         try await withSession(retrier) { connection, request in

@@ -78,7 +78,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CInternationalNames", "CLinux", "HTTPCore", "ProxyProtocols", "ContentCoding", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads",
         "Files", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
-        "PinfoldMetrics", "PinfoldEngine", "HTTPTypes",
+        "PinfoldMetrics", "PinfoldEngine", "HTTPTypes", "Logging",
     ],
     "Client/PinfoldClient/EventStreams": ["COpenSSL", "CZlib", "HTTPCore"],
     "Client/PinfoldClient/HTTPAuthentication": ["COpenSSL", "HTTPCore"],
@@ -237,7 +237,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Client/PinfoldClientTests": [
         "CLinux", "HTTPCore", "TestSupport", "ContentCoding", "Trust", "Documents", "Clocks",
         "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
-        "PinfoldClient", "PinfoldImages", "FoundationEssentials", "HTTPTypes",
+        "PinfoldClient", "PinfoldImages", "FoundationEssentials", "HTTPTypes", "Logging",
     ],
     "Gateway/PinObservingTests": [
         "CLinux", "CSQLite", "HTTPCore", "TestSupport", "Trust", "PinObservation", "PinObserving",

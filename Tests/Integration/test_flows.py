@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 
 import pytest
 from support.gateway import Gateway, refusing_port
@@ -11,6 +12,7 @@ from support.wait import until
 from support.wire import request
 from test_admin_api import described
 from test_pinset_life import HOST, ask, configuration, serve
+from test_recording import streamed
 
 TOKEN = "a-token-of-16-bytes-or-more"
 SECRET = "c2VjcmV0"
@@ -203,21 +205,49 @@ def test_an_unknown_exchange(shared_gateway):
         assert refused.json()["type"].endswith("not-held")
 
 
-def test_ten_thousand_exchanges_leave_a_thousand(gateway, origin):
-    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=600"))
-    running = gateway({"workers": 1})
-    running.get("http://127.0.0.1:1/failed")
-    watched(running, there)
+def ask_ten_thousand_times(running: Gateway, there) -> None:
     with running.wire() as wire:
         for _ in range(50):
             wire.send(request(there.url("/hit")) * 200)
             for _ in range(200):
                 assert wire.read().status == 200
-    found = until(
-        lambda: found if (found := flows(running, "limit=1000"))["gaveWay"] >= 9000 else None,
-        "all have ended")
+
+
+def test_of_ten_thousand_exchanges_few_are_held_and_the_rest_is_counted(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=600"))
+    running = gateway({"workers": 1})
+    running.get("http://127.0.0.1:1/failed")
+    watched(running, there)
+    before = flows(running)
+    began = time.monotonic()
+    ask_ten_thousand_times(running, there)
+    def ended():
+        found = flows(running, "limit=1000")
+        news = found["newest"] - before["newest"] + found["leftOut"] - before["leftOut"]
+        return found if news >= 10_000 else None
+    found = until(ended, "all are held or left out")
+    assert found["newest"] - before["newest"] + found["leftOut"] - before["leftOut"] == 10_000
+    assert running.metric("pinfold_flows_left_out_total") == found["leftOut"]
+    # A client network may have 37 of the 50 of each quarter of a second.
+    quarters = (time.monotonic() - began) * 4 + 2
+    assert 37 <= found["newest"] - before["newest"] <= 37 * quarters
+    assert [one["path"] for one in flows(running, "failed=true")["flows"]] == ["/failed"]
+
+
+def test_ten_thousand_recorded_exchanges_leave_a_thousand(gateway, origin, tmp_path):
+    there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=600"))
+    running = gateway({"workers": 1, "admin": {"address": f"unix:{tmp_path}/admin.sock"}})
+    running.get("http://127.0.0.1:1/failed")
+    watched(running, there)
+    before = flows(running)["leftOut"]
+    with streamed(running):
+        ask_ten_thousand_times(running, there)
+        found = until(
+            lambda: (
+                found if (found := flows(running, "limit=1000"))["gaveWay"] >= 9000 else None),
+            "all have ended")
+    assert found["leftOut"] == before
     assert found["held"] == found["capacity"] == 1000
-    assert found["gaveWay"] >= 9000
     assert [one["path"] for one in flows(running, "failed=true")["flows"]] == ["/failed"]
 
 

@@ -313,6 +313,19 @@ def test_what_was_left_out_is_read_seldom_however_much_it_is():
     assert found == [4, 1, 0, 1, 120 * 900 + 121, 0]
 
 
+def test_what_the_gateway_never_held_adds_up_and_nothing_is_asked_for():
+    found = scene("live.js", "follow, live: state", FOLLOWED + """
+        list().answer({flows: [], newest: 0, capacity: 1000});
+        await settle();
+        const before = asked("/api/v1/flows").length;
+        streams[0].event("leftOut", {count: 900});
+        streams[0].event("leftOut", {count: 7});
+        await pass(30_000);
+        finish([state.leftOut, state.dropped, asked("/api/v1/flows").length - before]);
+    """)
+    assert found == [907, 0, 0]
+
+
 def test_a_panel_asks_one_question_at_a_time():
     found = scene("poll.js", "poll", """
         const shown = [];

@@ -27,9 +27,10 @@ struct Check: ParsableCommand {
     var quiet = false
 
     @OptionGroup var options: ConfigurationOptions
+    @OptionGroup var policyFile: PolicyFileOption
 
     func run() throws {
-        let loaded = try options.loadOrExit()
+        let loaded = try options.loadOrExit(policy: policyFile.policy)
         var warnings = loaded.warnings.map { "\($0)" }
         let variables = loaded.snapshot.variables
         warnings += Self.idlePins(of: loaded.snapshot, now: Clock.wallSeconds())

@@ -95,8 +95,11 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// Loads the configuration. If that fails, prints one line per error to standard error and
     /// throws exit code 1.
-    func loadOrExit() throws -> LoadedConfiguration {
-        do {
+    /// - Parameter policy: a file with a signed policy that is read with it.
+    func loadOrExit(policy: String? = nil) throws -> LoadedConfiguration {
+        var source = source
+        source.policy = policy
+        do throws(ConfigurationErrors) {
             return try source.load()
         } catch {
             error.write()
@@ -129,6 +132,8 @@ struct ConfigurationSource: Sendable {
     /// The configuration file, or `nil` for the built-in defaults.
     var file: String?
     var overlay: CommandLineOverlay
+    /// A file with a signed policy that is read with it; `nil` for none.
+    var policy: String?
     /// The sockets that the service manager passed, or `nil` if this is not the process that it
     /// passes them to.
     var sockets: [PassedSocket]?
@@ -140,6 +145,7 @@ struct ConfigurationSource: Sendable {
         var environment = ConfigurationEnvironment.ofProcess()
         environment.lists = lists
         environment.sockets = sockets
+        if let policy { environment.policy = try PolicyDocument(file: policy) }
         return try ConfigurationLoader(environment: environment).load(file: file, overlay: overlay)
     }
 }

@@ -25,11 +25,23 @@ struct Diff: ParsableCommand {
         help: ArgumentHelp("The configuration after.", valueName: "new"), completion: .file())
     var new: String
 
+    @Option(
+        help: ArgumentHelp(
+            "A signed policy that is read with the configuration after.", valueName: "file"),
+        completion: .file())
+    var policy: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A signed policy that is read with the configuration before.", valueName: "file"),
+        completion: .file())
+    var oldPolicy: String?
+
     @Option(help: "The format of the output: text or json.")
     var format = OutputFormat.text
 
     func run() throws {
-        let (before, after) = (try load(old), try load(new))
+        let (before, after) = (try load(old, oldPolicy), try load(new, policy))
         let differences = ConfigurationDifference.all(from: before, to: after)
         let needRestart = after.keysThatNeedRestart(after: before)
         switch format {
@@ -39,9 +51,11 @@ struct Diff: ParsableCommand {
         if !differences.isEmpty { throw ExitCode(1) }
     }
 
-    private func load(_ file: String) throws -> ConfigurationSnapshot {
+    private func load(_ file: String, _ policy: String?) throws -> ConfigurationSnapshot {
+        var source = ConfigurationSource(file: file, overlay: CommandLineOverlay())
+        source.policy = policy
         do throws(ConfigurationErrors) {
-            return try ConfigurationLoader(environment: .ofProcess()).load(file: file).snapshot
+            return try source.load().snapshot
         } catch {
             error.write()
             throw ExitCode(2)

@@ -79,6 +79,7 @@ struct Explain: ParsableCommand {
     var running = false
 
     @OptionGroup var options: ConfigurationOptions
+    @OptionGroup var policyFile: PolicyFileOption
 
     @OptionGroup var access: AdministrationAccess
 
@@ -97,7 +98,7 @@ struct Explain: ParsableCommand {
             throw ValidationError(
                 "--running says what the gateway would do, and has it do nothing: no --connect")
         }
-        if options.changesConfiguration {
+        if options.changesConfiguration || policyFile.policy != nil {
             throw ValidationError(
                 "--running explains by the gateway's own configuration: it may not be changed by "
                     + "options")
@@ -150,7 +151,9 @@ struct Explain: ParsableCommand {
     }
 
     private func explain() throws -> Explanation {
-        let configuration = try options.source.load().snapshot
+        var source = options.source
+        source.policy = policyFile.policy
+        let configuration = try source.load().snapshot
         let prepared: ExplanationQuery.Prepared
         do throws(ExplanationQuery.QueryError) {
             prepared = try query.prepared(for: configuration)

@@ -32,6 +32,9 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// The file with the key of the cookies that bind clients to servers; in the same directory.
     package var stickyKeyFile: String { inFolder("sticky-key") }
 
+    /// The last policy that was verified, as it was received; in the same directory.
+    package var policyFile: String { inFolder("policy.yaml") }
+
     private func inFolder(_ name: String) -> String {
         path + (path.hasSuffix("/") ? "" : "/") + name
     }

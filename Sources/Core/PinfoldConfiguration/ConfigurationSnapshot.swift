@@ -51,6 +51,10 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     package var errorReplies = ErrorRepliesConfiguration()
     /// The traces that exchanges belong to.
     package var tracing = TracingConfiguration()
+    /// Where a policy comes from; `nil` if nothing does.
+    package var policy: PolicyConfiguration?
+    /// The policy that is in it; `nil` if none is.
+    package var policyInForce: PolicyInForce?
     /// The environment variables whose values it has, for whoever prints them.
     package var variables = UsedVariables()
 

@@ -28,7 +28,8 @@ extension ConfigurationSnapshot {
     /// applies explicitly allows it (`clearText: allow`, `tunnel: pass`), and by verified TLS, or
     /// an inspected tunnel, only if that entry names pinsets: an entry that names none, whether it
     /// precedes the pinned one or is for another port, does not exempt a host. To exempt one, name
-    /// a pinset of `mode: none`.
+    /// a pinset of `mode: none`. An entry of a policy exempts no host that the local file pins,
+    /// whatever it says.
     ///
     /// - Parameters:
     ///   - host: The host name in lower case, or the address without brackets; no port.
@@ -38,7 +39,8 @@ extension ConfigurationSnapshot {
         host: Span<UInt8>, entry index: Int?, by approach: ServerApproach,
         _ rule: TunnelSettings = .none
     ) -> PinBypass? {
-        pinBypass(entry: index, by: approach, rule) { hosts.isPinned(host) }
+        if hosts.escapesLocalPins(host, entry: index) { return .port }
+        return pinBypass(entry: index, by: approach, rule) { hosts.isPinned(host) }
     }
 
     /// The same for the hosts of an entry whose names are in no other entry with pinsets; `**`

@@ -132,6 +132,8 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     case http2AbuseGoaways
     case clientBytesReceived
     case clientBytesSent
+    /// Exchanges that ended while somebody looked, and were left out of what is shown.
+    case flowsLeftOut
 
     // Upstream connections and their pool.
     case upstreamConnectionsCreated

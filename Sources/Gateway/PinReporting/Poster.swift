@@ -231,7 +231,7 @@ package final class Poster: EventHandler, UpstreamConsumer {
     }
 
     /// Retry-After (RFC 9110 §10.2.3) in milliseconds, or `nil` if it is invalid.
-    static func retryAfter(_ value: [UInt8], now: Int64) -> Int64? {
+    package static func retryAfter(_ value: [UInt8], now: Int64) -> Int64? {
         RetryAfter.milliseconds(value, now: now).map {
             min($0, ReportBackoff.longestAskedMilliseconds)
         }
@@ -266,7 +266,7 @@ package final class Poster: EventHandler, UpstreamConsumer {
     private static let slowHandshake = "TLS: the handshake did not complete in time"
 
     /// What is logged about a connection that failed.
-    static func text(_ failure: StreamError, _ host: String) -> String {
+    package static func text(_ failure: StreamError, _ host: String) -> String {
         switch failure.error {
         case .nameNotResolved(let error): return "\(host) has no address (\(error.rawValue))"
         case .connectFailed, .connectTimeout, .gateway(.descriptorsExhausted):

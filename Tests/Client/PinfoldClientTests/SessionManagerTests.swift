@@ -30,10 +30,6 @@ func failure(_ body: () async throws -> Void) async -> ClientError? {
     }
 }
 
-extension DataResponse {
-    var text: String { String(decoding: content, as: UTF8.self) }
-}
-
 @Suite("A session")
 struct SessionManagerTests {
     @Test func `sends a request and collects the response`() async throws {

@@ -6,7 +6,7 @@ import Testing
 struct SharedPromptTests {
     @Test func `is answered for the others when one of them gives up`() async {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
-        let prompt = SharedPrompt()
+        let prompt = SharedPrompt<ChallengeDisposition>()
         prompt.begin {
             for await _ in gate {}
             prompt.answered(.rejectProtectionSpace)
@@ -22,7 +22,7 @@ struct SharedPromptTests {
     }
 
     @Test func `is cancelled when no task waits, at any time`() async {
-        let prompt = SharedPrompt()
+        let prompt = SharedPrompt<ChallengeDisposition>()
         prompt.abandon()
         let (ended, end) = AsyncStream.makeStream(of: Bool.self)
         prompt.begin {
@@ -37,7 +37,7 @@ struct SharedPromptTests {
 
     @Test func `leaves no task waiting, however they are cancelled`() async {
         for _ in 0..<1000 {
-            let prompt = SharedPrompt()
+            let prompt = SharedPrompt<ChallengeDisposition>()
             let tasks = (0..<3).map { _ in Task { await prompt.answer() } }
             let answering = Task { prompt.answered(.cancel) }
             tasks[0].cancel()

@@ -91,6 +91,21 @@ struct RequestParametersTests {
         #expect(request.head.path == "/?" + escaped)
     }
 
+    @Test(
+        arguments: [
+            (["g": ["y", "x"], "h": 1], "g=y&g=x&h=1"), (["g": []], ""),
+            (["g": [["a": 1], ["a": 2]]], "g[a]=1&g[a]=2"), (["g": [[1, 2], [3]]], "g=1&g=2&g=3"),
+            (["g": ["h": ["y", "x"]]], "g[h]=y&g[h]=x"),
+            (["g": [.set([2, 1]), .set([3])]], "g=2&g=1&g=3"), (["g": .set([2, 1])], "g=1&g=2"),
+            (["g": [["s": .set([2, 1])]]], "g[s]=1&g[s]=2"),
+        ] as [(RequestParameters, String)])
+    func `elements may repeat the name of their array`(
+        parameters: RequestParameters, query: String
+    ) throws {
+        let escaped = query.replacing("[", with: "%5B").replacing("]", with: "%5D")
+        #expect(try parameters.query(arrays: .repeated) == escaped)
+    }
+
     @Test func `sets are identified by their names, at any depth`() throws {
         let parameters: RequestParameters = [
             "a": [["n": .set(["y", "x"])]], "b": ["c": .set([2, 1])],

@@ -146,6 +146,14 @@ struct AdminSiteTests {
             .starting(listenersUp: 1, listenersConfigured: 2), 503, "starting",
             "starting: 1 of 2 listeners are up"
         ),
+        (
+            .withoutPolicy(hasExpired: false), 503, "starting",
+            "starting: no policy has been verified yet"
+        ),
+        (
+            .withoutPolicy(hasExpired: true), 503, "starting",
+            "starting: the policy has expired; another is needed"
+        ),
         (.draining, 503, "draining", "draining: no new connections are accepted"),
     ]
 

@@ -79,6 +79,9 @@ struct DefaultsTests {
         #expect(!snapshot.observesAnyPins && !snapshot.observesPins(entry: nil))
         #expect(snapshot.tracing.traceparent == .pass && snapshot.tracing.otlp == nil)
         #expect(snapshot.tracing.sampleMillionths == 10_000)
+        #expect(snapshot.policy == nil && snapshot.policyInForce == nil)
+        #expect(PolicyConfiguration().intervalMilliseconds == 60_000)
+        #expect(PolicyConfiguration().afterExpiry == .keep)
         #expect(snapshot.limits.headLimits.headBytes == 32_768)
         #expect(snapshot.limits.headLimits.fields == 128)
     }

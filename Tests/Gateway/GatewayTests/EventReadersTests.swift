@@ -9,9 +9,11 @@ import Testing
 
 @Suite("Overview: readers of events")
 struct EventReadersTests {
-    static func state(_ ring: FlowRing, process: String = "one") -> ObservedState {
+    static func state(
+        _ ring: FlowRing, process: String = "one", leftOut: UInt64 = 0
+    ) -> ObservedState {
         ObservedState(
-            process: process, flows: ring.snapshot,
+            process: process, flows: ring.snapshot, leftOut: leftOut,
             names: FlowNames(listeners: LabelTable(["proxy"]), hosts: LabelTable(["api"])),
             pulse: nil, activity: ActivityReport(ActivityTracker()), transfers: nil)
     }
@@ -43,6 +45,21 @@ struct EventReadersTests {
     private func events(_ text: String?) -> [String] {
         (text ?? "").split(separator: "\n").filter { $0.hasPrefix("event: ") }
             .map { String($0.dropFirst(7)) }
+    }
+
+    @Test func `a reader is told how many more were left out`() throws {
+        let ring = FlowRing()
+        var readers = EventReaders()
+        let id = try join(&readers)
+        ask(&readers, id)
+        let greeting = sent(&readers, Self.state(ring, leftOut: 7))
+        #expect(events(greeting) == ["hello", "activity"], "those before are not news")
+        ask(&readers, id)
+        let more = sent(&readers, Self.state(ring, leftOut: 12))
+        #expect(more == "event: leftOut\ndata: {\"count\":5}\n\n")
+        ask(&readers, id)
+        let same = sent(&readers, Self.state(ring, leftOut: 12))
+        #expect(same == nil)
     }
 
     @Test func `a reader is greeted, and told of what ends from then on`() throws {
@@ -199,7 +216,8 @@ struct GatewayObserverTests {
         let busy = Locked<[[Int]]>([])
 
         func observer(workers: Int = 2) -> GatewayObserver {
-            let flows = FlowAdministration(ring: FlowRing(), labels: RouteLabels()) {}
+            let flows = FlowAdministration(
+                ring: FlowRing(), labels: RouteLabels(), leftOut: { 0 }, watchWorkers: {})
             return GatewayObserver(
                 flows, Recordings(labels: RouteLabels()),
                 GatewayObserver.Source(

@@ -141,33 +141,59 @@ struct FlowRingTests {
         #expect(ring.watch(at: 2000 + FlowRing.watchMilliseconds - 100), "they are about to stop")
         #expect(ring.watch(at: 2000 + 3 * FlowRing.watchMilliseconds))
     }
+
+    @Test func `what is new is what is held after a number, the latest first`() {
+        let ring = FlowRing()
+        for number: UInt64 in 1...10 {
+            ring.hold(HeldFlow(isFailed: number.isMultiple(of: 3), exchange: number))
+        }
+        for known: UInt64 in 0...12 {
+            let found = ring.snapshot(after: known)
+            let expected = Array((0..<10).reversed().map { $0 + 1 }.filter { $0 > Int(known) })
+            #expect(found.flows.map { Int($0.sequence) } == expected)
+            #expect(found.newest == 10 && found.held == 10 && found.gaveWay == 0)
+        }
+        let none = ring.snapshot(after: .max)
+        #expect(none.flows.isEmpty && none.newest == 10)
+    }
+
+    @Test func `whoever has missed more than is held gets all of it`() {
+        let ring = FlowRing()
+        for number: UInt64 in 1...3000 { ring.hold(HeldFlow(exchange: number)) }
+        for known: UInt64 in [0, 1500, 2000, 2001, 2500] {
+            let found = ring.snapshot(after: known)
+            #expect(found.flows.count == min(1000, 3000 - Int(known)))
+            #expect(found.flows.first?.sequence == 3000)
+            #expect(found.gaveWay == 2000)
+        }
+    }
 }
 
-@Suite("Flows: failures that nobody watches")
-struct HeldFailuresTests {
+@Suite("Flows: how many are held")
+struct HeldExchangesTests {
     private func network(_ address: UInt32) -> IPNetwork { IPNetwork(client: .v4(address)) }
 
     @Test func `of one client network half of what is held in a second`() {
-        var failures = HeldFailures()
+        var failures = HeldExchanges.failures
         let flood = (0..<1000).count { _ in failures.takes(network(1), at: 5000) }
-        #expect(flood == HeldFailures.perNetwork)
+        #expect(flood == failures.networkLimit)
         // Some networks share the flooding one's part.
         let others = (UInt32(2)...200).count { failures.takes(network($0), at: 5999) }
-        #expect(others == HeldFailures.perSecond - HeldFailures.perNetwork)
+        #expect(others == failures.limit - failures.networkLimit)
         let another = failures.takes(network(201), at: 5999)
         #expect(!another)
     }
 
     @Test func `every second has as many again`() {
-        var failures = HeldFailures()
+        var failures = HeldExchanges.failures
         for second: Int64 in [0, 1, 2, 100] {
             let held = (0..<100).count { _ in failures.takes(network(7), at: second * 1000 + 999) }
-            #expect(held == HeldFailures.perNetwork)
+            #expect(held == failures.networkLimit)
         }
     }
 
     @Test func `nobody's network is determined once the second is full`() {
-        var failures = HeldFailures()
+        var failures = HeldExchanges.failures
         for number: UInt32 in 0..<10_000 { _ = failures.takes(network(number), at: 0) }
         var isAsked = false
         func asked() -> IPNetwork {
@@ -176,5 +202,28 @@ struct HeldFailuresTests {
         }
         let another = failures.takes(asked(), at: 1)
         #expect(!another && !isAsked)
+    }
+
+    @Test(arguments: [1, 2, 3, 8, 64])
+    func `what is watched is spread over the second and the workers`(workers: Int) {
+        var worker = HeldExchanges.watched(workers: workers)
+        var held: [Int] = []
+        for quarter in 0..<8 {
+            let moments = (0..<250).map { Int64(quarter * 250 + $0) }
+            held.append(
+                moments.count { moment in
+                    worker.takes(network(UInt32(moment)), at: moment)
+                })
+        }
+        #expect(Set(held) == [max(4, HeldExchanges.watchedPerSecond / 4 / workers)])
+    }
+
+    @Test func `of what is watched a quarter is left for other client networks`() {
+        var worker = HeldExchanges.watched(workers: 2)
+        let flood = (0..<1000).count { _ in worker.takes(network(1), at: 0) }
+        let others = (UInt32(2)...200).count { worker.takes(network($0), at: 1) }
+        #expect(flood == worker.networkLimit)
+        #expect(flood + others == worker.limit)
+        #expect(others * 4 >= worker.limit - 3 && others > 0)
     }
 }

@@ -66,6 +66,24 @@ function reloads({lastReload: last, lastRefused: refused}) {
     findings(refused.errors)];
 }
 
+const policyStates = {inForce: ["good", "in force"], expired: ["bad", "expired"], missing: ["bad", "missing"]};
+
+/** The policy from elsewhere, and what is wrong with it. */
+function policy(one) {
+  const [kind, word] = policyStates[one.state] ?? ["bad", plain(one.state)];
+  const refused = one.lastRefused;
+  return section("Policy", undefined, [
+    h("p", mark(kind, word), one.serial === undefined ? "" : ` serial ${one.serial}`),
+    one.alarms.length ? h("ul", {class: "findings"}, one.alarms.map((alarm) => h("li", plain(alarm.text)))) : [],
+    facts([
+      ["From", h("code", plain(one.url))], ["Expires", one.expires && when(one.expires)],
+      ["Confirmed", one.confirmed ? when(one.confirmed) : "not since the start"],
+      ["Has", one.serial !== undefined && `${plural(one.hosts, "host entry", "host entries")}, ${plural(one.pinsets, "pinset")}, ${plural(one.rules, "rule")}`],
+    ]),
+    refused ? h("p", {class: "note"}, `Last refused ${when(refused.time)}: ${plain(refused.text)}`) : [],
+  ]);
+}
+
 function inForce(answer, status) {
   const file = answer.files?.path;
   return [facts([
@@ -126,7 +144,8 @@ export function show(root) {
     replace(first, h("div", {class: "columns even"},
       section("In force", undefined, inForce(answer, status)),
       section("What the file says by now", undefined, files(answer)),
-      section("Last reload", undefined, reloads(answer))));
+      section("Last reload", undefined, reloads(answer)),
+      answer.policy ? policy(answer.policy) : []));
     const version = `${answer.access} ${answer.generation} ${answer.fingerprint}`;
     if (shown === version) return;
     shown = version;

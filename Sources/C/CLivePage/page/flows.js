@@ -74,13 +74,14 @@ export function show(root, asked) {
     flowRows(list, found.slice(0, most), query);
     more.hidden = found.length <= most;
     more.textContent = `Show all ${count(found.length)}`;
-    const {held, dropped} = live;
+    const {held, dropped, leftOut} = live;
     const waiting = frozen ? live.flows.filter((flow) => flow.id !== undefined && !known(frozen, flow)).length : 0;
     replace(state, [
       `${count(found.length)} of ${plural(live.flows.length, "flow")}`,
       held.capacity ? ` (the gateway holds ${count(held.capacity)} at most)` : "",
       held.gaveWay ? `; ${count(held.gaveWay)} older ones gave way` : "",
       dropped ? `; ${count(dropped)} ended too fast to be told one by one` : "",
+      leftOut ? `; ${count(leftOut)} were left out, because more end than are shown` : "",
       frozen ? `; standing still, ${count(waiting)} more since` : "",
       ". ",
       live.access === "masked" ? ["Clients, users, queries and heads are masked. ",

@@ -22,6 +22,8 @@ export const live = {
   held: {},
   /** How many flows ended too fast to be told one by one. */
   dropped: 0,
+  /** How many flows the gateway did not hold, because there were too many. */
+  leftOut: 0,
   /** `masked` or `full`. */
   access: undefined,
   transfers: undefined,
@@ -233,6 +235,10 @@ function take(name, value) {
   case "dropped":
     live.dropped += value.count ?? 0;
     catchUp();
+    tell("flows");
+    break;
+  case "leftOut":
+    live.leftOut += value.count ?? 0;
     tell("flows");
     break;
   default:

@@ -16,7 +16,7 @@ public final class CredentialStore: Sendable {
 
     /// An unanswered prompt, and the number of tasks waiting for it.
     private struct OpenPrompt {
-        let shared: SharedPrompt
+        let shared: SharedPrompt<ChallengeDisposition>
         var waitingTasks: Int
     }
 
@@ -122,14 +122,14 @@ public final class CredentialStore: Sendable {
     /// A prompt that a task waits for.
     private struct JoinedPrompt: Sendable {
         let prompt: Prompt
-        let shared: SharedPrompt
+        let shared: SharedPrompt<ChallengeDisposition>
         /// Whether the hook has to be called.
         let isFirst: Bool
     }
 
     private static func join(_ prompt: Prompt, _ state: inout State) -> JoinedPrompt {
         var open = state.prompts[prompt]
-        let shared = open?.shared ?? SharedPrompt()
+        let shared = open?.shared ?? SharedPrompt<ChallengeDisposition>()
         defer {
             open = OpenPrompt(shared: shared, waitingTasks: (open?.waitingTasks ?? 0) + 1)
             state.prompts[prompt] = open
@@ -139,7 +139,8 @@ public final class CredentialStore: Sendable {
 
     /// The hook has answered. From now on, tasks find the credential in the store.
     private func finish(
-        _ prompt: Prompt, _ shared: SharedPrompt, _ answer: ChallengeDisposition
+        _ prompt: Prompt, _ shared: SharedPrompt<ChallengeDisposition>,
+        _ answer: ChallengeDisposition
     ) {
         state.withLock { state in
             guard state.prompts[prompt]?.shared === shared else { return }
@@ -154,7 +155,7 @@ public final class CredentialStore: Sendable {
     }
 
     /// A waiting task was cancelled.
-    private func leave(_ prompt: Prompt, _ shared: SharedPrompt) {
+    private func leave(_ prompt: Prompt, _ shared: SharedPrompt<ChallengeDisposition>) {
         let isAbandoned = state.withLock { state in
             guard var open = state.prompts[prompt], open.shared === shared else {
                 return false

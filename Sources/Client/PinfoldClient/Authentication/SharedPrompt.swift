@@ -1,10 +1,10 @@
 import Locking
 
-/// A call of the hook, and the tasks that wait for its answer.
-final class SharedPrompt: Sendable {
+/// A call of a hook, and the tasks that wait for its answer.
+final class SharedPrompt<Answer: Sendable>: Sendable {
     private struct State {
-        var answer: ChallengeDisposition?
-        var waiters: [UInt64: CheckedContinuation<ChallengeDisposition?, Never>] = [:]
+        var answer: Answer?
+        var waiters: [UInt64: CheckedContinuation<Answer?, Never>] = [:]
         var nextWaiter: UInt64 = 0
         var work: Task<Void, Never>?
         var isAbandoned = false
@@ -34,7 +34,7 @@ final class SharedPrompt: Sendable {
         work?.cancel()
     }
 
-    func answered(_ answer: ChallengeDisposition) {
+    func answered(_ answer: Answer) {
         let waiters = state.withLock { state in
             state.answer = answer
             defer { state.waiters = [:] }
@@ -44,7 +44,7 @@ final class SharedPrompt: Sendable {
     }
 
     /// Returns the answer, or `nil` if the task was cancelled first.
-    func answer() async -> ChallengeDisposition? {
+    func answer() async -> Answer? {
         let number = state.withLock { state in
             defer { state.nextWaiter += 1 }
             return state.nextWaiter
@@ -56,7 +56,7 @@ final class SharedPrompt: Sendable {
                     // before, it is noticed here.
                     if state.answer == nil, !Task.isCancelled {
                         state.waiters[number] = continuation
-                        return (nil as ChallengeDisposition?, false)
+                        return (nil as Answer?, false)
                     }
                     return (Task.isCancelled ? nil : state.answer, true)
                 }

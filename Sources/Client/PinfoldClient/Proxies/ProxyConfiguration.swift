@@ -184,6 +184,7 @@ extension SessionManager {
     private func proxy(
         for request: HTTPRequest, to origin: RequestOrigin, _ options: RequestOptions
     ) throws(ClientError) -> Proxy? {
+        guard configuration.transport == nil else { return nil }
         let rules = options.proxies.map { ProxyRules($0) } ?? proxyRules
         do throws(ClientError) { return try rules.proxy(for: origin) } catch {
             throw error.about(request)

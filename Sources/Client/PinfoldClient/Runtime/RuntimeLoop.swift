@@ -12,6 +12,9 @@ package final class RuntimeLoop {
     private var latestSession: SessionLoop?
     /// The transfers of all sessions that have not ended.
     private var transfers: [UInt64: Transfer] = [:]
+    /// The streams that transports answer, and how many there were.
+    private var transportStreams: [UInt64: TransportStream] = [:]
+    private var transportStreamCount: UInt64 = 0
     /// The handlers of descriptors that belong to no session, such as the route socket.
     private var watches: [UInt64: (handler: EventHandler, descriptor: Int32)] = [:]
     /// Whether new messages are rejected.
@@ -61,7 +64,7 @@ package final class RuntimeLoop {
             request.channel.fail(.sessionInvalidated())
         case .open(let parts): parts.ended(.runtimeClosed())
         case .count(let reply): reply(0)
-        case .cancel, .suspend, .resume, .taken, .content, .close, .work, .stop: break
+        case .cancel, .suspend, .resume, .taken, .content, .transport, .close, .work, .stop: break
         }
     }
 
@@ -75,11 +78,24 @@ package final class RuntimeLoop {
         case .count(let reply): reply(transfers.count)
         case .taken(let number): transfers[number]?.readerCaughtUp()
         case .content(let number, let part): transfers[number]?.contentArrived(part)
+        case .transport(let number, let event): transportStreams[number]?.handle(event)
         case .close(let number, let cancelling): sessions[number]?.end(cancelling: cancelling)
         case .work(let work): work(self)
         case .stop: loop.stop()
         }
     }
+
+    // MARK: Transports
+
+    /// Adds a stream, which gets a number of its own.
+    func addTransportStream(_ make: (UInt64) -> TransportStream) -> TransportStream {
+        transportStreamCount += 1
+        let stream = make(transportStreamCount)
+        transportStreams[transportStreamCount] = stream
+        return stream
+    }
+
+    func transportStreamEnded(_ number: UInt64) { transportStreams[number] = nil }
 
     // MARK: Watches
 

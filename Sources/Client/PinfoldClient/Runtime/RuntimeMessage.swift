@@ -15,6 +15,8 @@ enum RuntimeMessage: Sendable {
     case taken(transfer: UInt64)
     /// Provides the next part of a request's content.
     case content(transfer: UInt64, ContentPart)
+    /// What the task of a transport tells one of its streams.
+    case transport(stream: UInt64, TransportEvent)
     /// Closes a session: at once, or when its transfers have ended.
     case close(session: UInt64, cancelling: Bool)
     /// Runs a closure on the loop's thread, independently of sessions and transfers.

@@ -15,8 +15,16 @@ struct SessionParts: Sendable {
     /// The maximum number of simultaneous event streams.
     let eventStreams: Int
     let cache: SessionCache?
+    /// What answers requests instead of the network, or `nil`.
+    let transport: TransportParts?
     /// Called when the session has ended, with an error if it was not ended on request.
     let ended: @Sendable (ClientError?) -> Void
+}
+
+/// A session's transport, and the policy with which its servers are evaluated.
+struct TransportParts: Sendable {
+    let transport: any SessionTransport
+    let security: SecurityPolicy
 }
 
 /// A session on the loop's thread: its environment, and its waiting and active transfers.
@@ -25,6 +33,8 @@ final class SessionLoop {
     let environment: Environment
     let ingress: Ingress
     let peer: Endpoint
+    /// Whether a transport answers instead of the network, so that servers have no address.
+    let hasTransport: Bool
     private unowned let runtime: RuntimeLoop
     private var queue: RequestQueue
     /// Kept until the last request has ended.
@@ -65,12 +75,16 @@ final class SessionLoop {
         cache = parts.cache
         whenEnded = parts.ended
         peer = own
+        hasTransport = parts.transport != nil
         ingress = Ingress(
             name: "client", label: .other, endpoint: own,
             role: .forward, isIntermediary: false)
         environment = Environment(
             index: 0, loop: runtime.loop, policy: parts.policy, shared: parts.shared,
-            metrics: parts.metrics)
+            metrics: parts.metrics,
+            upstreams: parts.transport.map {
+                TransportStreams($0.transport, $0.security, own, on: runtime)
+            })
         do throws(Errno) { try environment.start() } catch { return nil }
     }
 

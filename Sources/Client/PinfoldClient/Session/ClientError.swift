@@ -79,6 +79,13 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         case sessionInvalidated
         /// The process has no descriptors or no memory left.
         case outOfResources
+        /// A ``SessionTransport`` has thrown ``ClientError/underlying``, or its response is not
+        /// valid.
+        case transportFailed
+        /// A ``RequestAdapter`` has thrown ``ClientError/underlying``. Nothing was sent.
+        case requestAdaptationFailed
+        /// A ``RequestRetrier`` has failed the request with ``ClientError/underlying``.
+        case requestRetryFailed
         /// The parameters could not be encoded into the request, or the serializer does not accept
         /// the response; ``ClientError/underlying`` says why.
         case serialization
@@ -199,7 +206,7 @@ extension ClientError {
         guard !wasSent else { return false }
         switch reason {
         case .invalidRequest, .invalidSecurityPolicy, .invalidConfiguration, .invalidProxy,
-            .clearTextRefused, .notCached:
+            .clearTextRefused, .notCached, .requestAdaptationFailed:
             return true
         case .secureConnectionFailed:
             // Others may come in the middle of a connection.

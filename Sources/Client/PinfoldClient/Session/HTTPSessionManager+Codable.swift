@@ -78,7 +78,7 @@ extension HTTPSessionManager {
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        try await decoding(type)
+        try await decoding(type, options)
             .send(method, url, parameters: parameters, fields: fields, options: options)
             .required()
     }
@@ -98,7 +98,7 @@ extension HTTPSessionManager {
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        try await decoding(type)
+        try await decoding(type, options)
             .send(method, url, json: value, fields: fields, options: options).required()
     }
 
@@ -107,16 +107,16 @@ extension HTTPSessionManager {
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        try await send(try serialized(method, url, json: value, fields), options)
+        try await send(try serialized(method, url, json: value, fields, options), options)
     }
 
     func serialized(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
-        _ fields: HTTPFields
+        _ fields: HTTPFields, _ options: RequestOptions?
     ) throws(ClientError) -> SerializedRequest {
         try serialized(method, url, fields) { (request) throws(RequestSerializationError) in
             let defaults = requests.defaults
-            let serializer = encoder.map {
+            let serializer = (options?.encoder ?? encoder).map {
                 EncodableRequestSerializer(defaults: defaults, encoder: $0)
             }
             return try (serializer ?? EncodableRequestSerializer(defaults: defaults))
@@ -127,10 +127,10 @@ extension HTTPSessionManager {
     /// Returns a manager of the same session that decodes JSON and accepts the same responses as
     /// this one.
     private func decoding<Value: Decodable & Sendable>(
-        _ type: Value.Type
+        _ type: Value.Type, _ options: RequestOptions?
     ) -> HTTPSessionManager<DecodableResponseSerializer<Value>> {
         var serializer =
-            decoder.map { DecodableResponseSerializer(type, decoder: $0) }
+            (options?.decoder ?? decoder).map { DecodableResponseSerializer(type, decoder: $0) }
             ?? DecodableResponseSerializer(type)
         if let own = responses as? any JSONReading {
             (serializer.acceptance, serializer.limits) = (own.acceptance, own.limits)

@@ -18,20 +18,23 @@ public import HTTPTypes
 extension HTTPSessionManager {
     /// Returns `nil` for parameters that are encoded as null, which means none.
     func encoded(
-        _ parameters: some Encodable, for url: String
+        _ parameters: some Encodable, for url: String, _ options: RequestOptions?
     ) throws(ClientError) -> RequestParameters? {
         let made = try reporting(url) { () throws(RequestSerializationError) in
-            try RequestParameters(encoding: parameters)
+            try RequestParameters(
+                encoding: parameters, style: options?.parameterStyle ?? parameterStyle)
         }
         return made == .null ? .none : .some(made)
     }
 
     func encoded(
-        _ members: [String: any Encodable & Sendable]?, for url: String
+        _ members: [String: any Encodable & Sendable]?, for url: String,
+        _ options: RequestOptions?
     ) throws(ClientError) -> RequestParameters? {
         guard let members else { return nil }
         return try reporting(url) { () throws(RequestSerializationError) in
-            try RequestParameters(members)
+            try RequestParameters(
+                members, style: options?.parameterStyle ?? parameterStyle)
         }
     }
 
@@ -54,7 +57,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await get(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -64,7 +67,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await head(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -74,7 +77,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await post(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -84,7 +87,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await put(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -94,7 +97,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await patch(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -104,7 +107,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await delete(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -115,7 +118,7 @@ extension HTTPSessionManager {
         parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await send(method, url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -126,7 +129,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], throttle: Throttle? = nil, options: RequestOptions? = nil,
         build: (inout MultipartForm) throws -> Void
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await post(
             multipart: url, parameters: parameters, fields: fields, throttle: throttle,
             options: options, build: build)
@@ -142,7 +145,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await get(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -152,7 +155,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await head(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -162,7 +165,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await post(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -172,7 +175,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await put(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -182,7 +185,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await patch(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -192,7 +195,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await delete(url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -202,7 +205,7 @@ extension HTTPSessionManager {
         _ method: HTTPRequest.Method, _ url: String, parameters: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await send(method, url, parameters: parameters, fields: fields, options: options)
     }
 
@@ -213,7 +216,7 @@ extension HTTPSessionManager {
         throttle: Throttle? = nil, options: RequestOptions? = nil,
         build: (inout MultipartForm) throws -> Void
     ) async throws(ClientError) -> Reply {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await post(
             multipart: url, parameters: parameters, fields: fields, throttle: throttle,
             options: options, build: build)

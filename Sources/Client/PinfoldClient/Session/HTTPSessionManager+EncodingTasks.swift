@@ -13,7 +13,7 @@ extension HTTPSessionManager {
         options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try dataTask(
             method, url, parameters: parameters, fields: fields, options: options,
             progress: progress, completion: completion)
@@ -27,7 +27,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try get(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -41,7 +41,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try head(
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
@@ -54,7 +54,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try post(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -68,7 +68,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try put(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -82,7 +82,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try patch(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -96,7 +96,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try delete(
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
@@ -111,7 +111,7 @@ extension HTTPSessionManager {
         build: (inout MultipartForm) throws -> Void,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try post(
             multipart: url, parameters: parameters, fields: fields, throttle: throttle,
             options: options, build: build, progress: progress, completion: completion)
@@ -128,7 +128,7 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try dataTask(
             method, url, parameters: parameters, fields: fields, options: options,
             progress: progress, completion: completion)
@@ -142,7 +142,7 @@ extension HTTPSessionManager {
         options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try get(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -156,7 +156,7 @@ extension HTTPSessionManager {
         options: RequestOptions? = nil,
         completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try head(
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
@@ -169,7 +169,7 @@ extension HTTPSessionManager {
         options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try post(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -183,7 +183,7 @@ extension HTTPSessionManager {
         options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try put(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -197,7 +197,7 @@ extension HTTPSessionManager {
         options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try patch(
             url, parameters: parameters, fields: fields, options: options, progress: progress,
             completion: completion)
@@ -211,7 +211,7 @@ extension HTTPSessionManager {
         options: RequestOptions? = nil,
         completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try delete(
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
@@ -226,7 +226,7 @@ extension HTTPSessionManager {
         build: (inout MultipartForm) throws -> Void,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try post(
             multipart: url, parameters: parameters, fields: fields, throttle: throttle,
             options: options, build: build, progress: progress, completion: completion)

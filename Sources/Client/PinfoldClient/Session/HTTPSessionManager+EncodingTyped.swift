@@ -11,7 +11,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await get(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -22,7 +22,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await post(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -33,7 +33,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await put(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -44,7 +44,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await patch(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -55,7 +55,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await delete(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -67,7 +67,7 @@ extension HTTPSessionManager {
         parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await send(
             method, url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -82,7 +82,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await get(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -93,7 +93,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await post(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -104,7 +104,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await put(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -115,7 +115,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await patch(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -126,7 +126,7 @@ extension HTTPSessionManager {
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await delete(
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
@@ -137,7 +137,7 @@ extension HTTPSessionManager {
         _ method: HTTPRequest.Method, _ url: String, parameters: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
+        let parameters = try encoded(parameters, for: url, options)
         return try await send(
             method, url, parameters: parameters, fields: fields, options: options, as: type)
     }

@@ -40,7 +40,9 @@ extension HTTPSessionManager {
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
-        task(try serialized(method, url, json: value, fields), options, progress, completion)
+        task(
+            try serialized(method, url, json: value, fields, options), options, progress, completion
+        )
     }
 
     private func task(

@@ -35,6 +35,10 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     /// Foundation's default strategies.
     public var decoder: JSONDecoderFactory?
 
+    /// How parameters of `Encodable` types are written: dates, names and data. The names of array
+    /// elements are those of ``requests`` (``RequestSerializer/arrayStyle``).
+    public var parameterStyle = ParameterStyle()
+
     /// Creates a manager with its own session.
     ///
     /// - Parameters:
@@ -76,6 +80,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         (session, baseURL, base) = (other.session, other.baseURL, other.base)
         (requests, self.responses) = (other.requests, responses)
         (encoder, decoder) = (other.encoder, other.decoder)
+        parameterStyle = other.parameterStyle
     }
 
     // MARK: Requests

@@ -11,6 +11,8 @@ public struct DataResponse: Sendable {
     public let request: HTTPRequest
     /// How long the parts of the task took.
     public let metrics: TaskMetrics
+    /// The trailers (RFC 9110 section 6.5), without those that must not be in trailers.
+    public internal(set) var trailers: HTTPFields = [:]
 }
 
 /// A response whose content is read while it arrives.
@@ -41,6 +43,10 @@ public struct StreamedResponse: Sendable {
         case .miss, .none: false
         }
     }
+
+    /// The trailers (RFC 9110 section 6.5), once all of the content has been read; until then,
+    /// empty.
+    public var trailers: HTTPFields { record.channel.trailers }
 
     /// How long the task took: up to the head, until the content has ended.
     public var metrics: TaskMetrics { record.metrics(status: head.status.code) }

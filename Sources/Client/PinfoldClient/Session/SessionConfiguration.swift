@@ -32,6 +32,9 @@ public struct SessionConfiguration: Sendable {
     public var resourceTimeout = Duration.seconds(7 * 24 * 3600)
     /// How long a connection is kept open for another request.
     public var idleConnectionTimeout = Duration.seconds(60)
+    /// Changes requests before they are sent, and decides whether they are sent again, or `nil` for
+    /// none. Several are combined by ``Interceptor``.
+    public var interceptor: (any RequestInterceptor)?
     /// The maximum number of active requests, and so of connections, to an origin (scheme, host and
     /// port). Further requests wait, up to ``queueTimeout``. A request is active until its response
     /// has been read or released. Event streams and open WebSockets are not counted.
@@ -114,11 +117,16 @@ public struct SessionConfiguration: Sendable {
     /// The indicator that counts the session's tasks from beginning to end, without suspended ones,
     /// or `nil` for none. It shows nothing until it is enabled.
     public var activityIndicator: ActivityIndicator? = .shared
+    /// What answers the session's requests instead of the network, or `nil` for the network.
+    public var transport: (any SessionTransport)?
     /// Where completion handlers run, one after another.
     public var callbacks = CallbackExecution.serial
     /// Receives the session's events, in order with the completion handlers and where these are
     /// called. See also ``SessionManager/events()``.
     public var observer: (@Sendable (SessionEvent) -> Void)?
+
+    /// Are told of every step of the session's tasks.
+    public var eventMonitors: [any EventMonitor] = []
 
     /// Creates a configuration with default values.
     public init() {}
@@ -250,6 +258,8 @@ public struct RequestOptions: Sendable {
     public var retries: RetryPolicy?
     /// Overrides ``SessionConfiguration/resendsUnansweredRequests``.
     public var resendsUnansweredRequests: Bool?
+    /// An interceptor for this request, which comes before ``SessionConfiguration/interceptor``.
+    public var interceptor: (any RequestInterceptor)?
     /// Whether cookies of ``SessionConfiguration/cookies`` are sent, and those of the response
     /// stored (`HTTPShouldHandleCookies`).
     public var handlesCookies = true
@@ -257,6 +267,12 @@ public struct RequestOptions: Sendable {
     public var decodesContent: Bool?
     /// Overrides ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
+    /// Overrides ``HTTPSessionManager/parameterStyle``.
+    public var parameterStyle: ParameterStyle?
+    /// Overrides ``HTTPSessionManager/encoder``.
+    public var encoder: JSONEncoderFactory?
+    /// Overrides ``HTTPSessionManager/decoder``.
+    public var decoder: JSONDecoderFactory?
     /// Receives the progress of the transfer.
     public var progress: TransferProgress?
     /// The kind of stream if the response has no defined end, otherwise `nil`.

@@ -62,7 +62,8 @@ public final class SessionManager: Sendable {
         self.callbacks = callbacks
         cache = try SessionCache(configuration, runtime)
         registry = TaskRegistry(
-            callbacks, configuration.observer, configuration.activityIndicator
+            callbacks, configuration.observer, configuration.activityIndicator,
+            monitors: configuration.eventMonitors
         ) { [poster = runtime.poster, number] in
             poster(.close(session: number, cancelling: false))
         }
@@ -119,6 +120,9 @@ public final class SessionManager: Sendable {
                 total: configuration.maximumRequests, order: configuration.queueOrder),
             webSockets: configuration.maximumWebSockets,
             eventStreams: configuration.maximumEventStreams, cache: cache,
+            transport: configuration.transport.map {
+                TransportParts(transport: $0, security: configuration.securityPolicy)
+            },
             ended: { registry.sessionEnded($0) })
     }
 
@@ -158,9 +162,14 @@ public final class SessionManager: Sendable {
                 .invalidRequest, "expected an http or https URL with a valid authority",
                 of: request)
         }
+        guard configuration.transport == nil || options.stream?.output == nil else {
+            throw ClientError(
+                .invalidConfiguration, "a session with a transport opens no WebSockets",
+                of: request)
+        }
         let proxy = try proxyRoute(of: request, to: origin, options, authentication)
         // Here and not on the loop, for which others wait.
-        if origin.scheme == "https" {
+        if origin.scheme == "https", configuration.transport == nil {
             policy.prepareTLS(host: origin.host, port: UInt16(origin.port))
         }
         if proxy?.proxy.isSecure ?? false { policy.prepareTLSOfProxies() }

@@ -32,6 +32,8 @@ struct AttemptCounts: Sendable, Equatable {
     var redirects = 0
     /// The number of requests sent again after a failure.
     var retries = 0
+    /// The number of requests that interceptors have had sent again.
+    var interceptorRetries = 0
     /// The number of challenges answered since the last redirect.
     var challenges = 0
     /// The number of requests sent again since then because their connection was closed without a
@@ -71,10 +73,12 @@ struct AttemptRules: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request of the attempt.
+    ///   - unadapted: The request without the fields that interceptors have added, which a redirect
+    ///     does not carry along; `nil` if there are none.
     ///   - hasRepeatableContent: Whether its content, if any, can be sent again.
     func step(
         after outcome: Result<HTTPResponse, ClientError>, of request: HTTPRequest,
-        hasRepeatableContent: Bool,
+        unadapted: HTTPRequest? = nil, hasRepeatableContent: Bool,
         _ counts: AttemptCounts, using generator: inout some RandomNumberGenerator
     ) -> NextStep {
         switch outcome {
@@ -102,7 +106,7 @@ struct AttemptRules: Sendable {
             {
                 return .authenticate(challenger)
             }
-            if let step = redirect(to: response, request, counts) {
+            if let step = redirect(to: response, unadapted ?? request, counts) {
                 return step
             }
             let failure = RetryPolicy.FailureReason.status(

@@ -21,25 +21,8 @@ final class RequestRunner: Sendable {
     var isPart: Bool { part != nil }
     /// The task's cookies, or `nil` if it neither sends nor stores any.
     let cookies: TaskCookies?
-
-    /// The current request and the history that led to it.
-    private struct RequestHistory {
-        var request: HTTPRequest
-        var content: RequestContent?
-        var cause = TaskMetrics.Cause.task
-        var counts = AttemptCounts()
-        /// Whether a new connection is needed: the server is not responsible for the request on the
-        /// existing connections (421), or has closed the one that was used.
-        var needsFreshConnection = false
-        /// Whether anything of a request was sent.
-        var mayBeProcessed = false
-        var metrics: TaskMetrics
-        /// The authentication state, or `nil` if there were no challenges and nothing is sent
-        /// preemptively.
-        var authentication: TaskAuthentication?
-        /// The last response.
-        var response: HTTPResponse?
-    }
+    /// The interceptors of the request and of the session, in this order.
+    let interceptors: [any RequestInterceptor]
 
     /// The head of a response, whose content may follow.
     private struct Arrival {
@@ -64,6 +47,7 @@ final class RequestRunner: Sendable {
         cookies =
             options.handlesCookies
             ? session.configuration.cookies.map { TaskCookies($0, first: request) } : nil
+        interceptors = Self.interceptors(session.configuration, options)
     }
 
     // MARK: Tasks
@@ -112,14 +96,15 @@ final class RequestRunner: Sendable {
         if decoder == nil, let whole = record.channel.wholePart(atMost: maximum) {
             return DataResponse(
                 head: head, content: whole.bytes, request: record.request,
-                metrics: record.metrics(status: arrival.status, whole.times))
+                metrics: record.metrics(status: arrival.status, whole.times),
+                trailers: whole.trailers)
         }
         let response = StreamedResponse(head: head, record, ResponseGuard(record.channel), decoder)
         let bytes = try await response.content.collect(atMost: maximum)
         try handle.check()
         return DataResponse(
             head: response.head, content: bytes, request: response.request,
-            metrics: response.metrics)
+            metrics: response.metrics, trailers: response.trailers)
     }
 
     /// Returns the decoder of a response, or `nil` if the content is passed on unchanged.
@@ -141,6 +126,7 @@ final class RequestRunner: Sendable {
             request: session.completed(request, options), content: content,
             cause: part?.cause ?? .task, counts: AttemptCounts(retries: part?.retries ?? 0),
             metrics: TaskMetrics(task: handle.identifier))
+        if !interceptors.isEmpty { history.unadapted = history.request }
         do throws(ClientError) {
             while true {
                 if let output = try await runAttempt(&history, finish) { return output }
@@ -160,11 +146,26 @@ final class RequestRunner: Sendable {
         }
     }
 
-    /// Makes an attempt and carries out the next step. Returns `nil` if that is another attempt.
+    /// Makes an attempt and carries out the next step, unless an interceptor has the request sent
+    /// again. Returns `nil` if another attempt follows.
     private func runAttempt<Output: Sendable>(
         _ history: inout RequestHistory, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output? {
         let result = try await attempt(&history)
+        do throws(ClientError) { return try await conclude(result, &history, finish) } catch {
+            let outcome = RequestOutcome(response: (try? result.get())?.head, error: error)
+            guard let wait = try await delay(dueTo: outcome, &history) else { throw error }
+            if case .success(let arrival) = result { leave(arrival, &history) }
+            try await handle.turn(after: wait)
+            return nil
+        }
+    }
+
+    /// Carries out the next step. Returns `nil` if that is another attempt.
+    private func conclude<Output: Sendable>(
+        _ result: Result<Arrival, ClientError>, _ history: inout RequestHistory,
+        _ finish: (Arrival) async throws(ClientError) -> Output
+    ) async throws(ClientError) -> Output? {
         var isFinal = false
         switch (step(after: result, history), result) {
         case (.fail(let error), _):
@@ -196,8 +197,16 @@ final class RequestRunner: Sendable {
         guard isFinal, case .success(let arrival) = result else { return nil }
         // A hook may have returned after the end.
         try handle.check()
+        if history.unadapted != nil,
+            let wait = try await delay(dueTo: RequestOutcome(response: arrival.head), &history)
+        {
+            leave(arrival, &history)
+            try await handle.turn(after: wait)
+            return nil
+        }
         do throws(ClientError) { return try await finish(arrival) } catch {
             leave(arrival, &history)
+            report(.failed(error.about(history.request), of: history.request))
             guard case .retry(let wait) = step(after: .failure(error), history) else { throw error }
             try await retry(after: wait, &history)
             return nil
@@ -214,6 +223,12 @@ final class RequestRunner: Sendable {
             try await handle.turn()
             elapsed = handle.elapsed
         }
+        if history.unadapted != nil {
+            try await adapt(&history)
+            // It may have taken long, and the task may be suspended.
+            try await handle.turn()
+            elapsed = handle.elapsed
+        }
         let remainingTime = session.configuration.resourceTimeout - (elapsed ?? .zero)
         let sent = prepared(&history)
         guard remainingTime > .zero else {
@@ -227,12 +242,14 @@ final class RequestRunner: Sendable {
             remainingTime: remainingTime,
             fresh: history.needsFreshConnection)
         handle.attach(channel)
+        report(.sent(sent, cause: history.cause))
         let record = AttemptRecord(
             request: history.request, cause: history.cause, channel: channel,
             before: history.metrics)
         let arrived: ReceivedHead
         do throws(ClientError) { arrived = try await channel.head() } catch {
             history.metrics = record.metrics(status: nil)
+            report(.failed(error.about(history.request), of: history.request))
             history.mayBeProcessed = history.mayBeProcessed || !error.isBeforeSending
             return .failure(error.about(history.request))
         }
@@ -241,6 +258,7 @@ final class RequestRunner: Sendable {
         // RFC 9110 section 15.5.20: over a different connection.
         history.needsFreshConnection = arrived.status == 421
         received(arrived, for: sent, history.authentication)
+        report(.received(arrived.response, to: history.request))
         return .success(
             Arrival(
                 head: arrived.response, status: arrived.status, marks: arrived.marks,
@@ -267,6 +285,7 @@ final class RequestRunner: Sendable {
         var generator = SystemRandom()
         return rules.step(
             after: outcome.map(\.head), of: history.request,
+            unadapted: history.withoutAdaptedFields,
             hasRepeatableContent: history.content?.isRepeatable ?? true, history.counts,
             using: &generator)
     }
@@ -276,6 +295,7 @@ final class RequestRunner: Sendable {
     ) async throws(ClientError) {
         history.counts.retries += 1
         history.cause = .retry
+        report(.retried(history.request, after: wait))
         try await handle.turn(after: wait)
     }
 
@@ -310,6 +330,8 @@ final class RequestRunner: Sendable {
         history.counts.redirects += 1
         (history.counts.challenges, history.counts.resends) = (0, 0)
         (history.request, history.cause) = (next, .redirect)
+        if history.unadapted != nil { history.unadapted = next }
+        report(.redirected(to: next, by: arrival.head))
         return true
     }
 
@@ -329,7 +351,12 @@ final class RequestRunner: Sendable {
         guard let next = try answered.get() else { return false }
         history.counts.challenges += 1
         (history.request, history.cause) = (next, .challenge)
+        report(.challenged(next, by: response))
         return true
+    }
+
+    func report(_ event: @autoclosure () -> RequestEvent) {
+        session.registry.report(handle.identifier, event())
     }
 
     /// Continues without the rest of a response.

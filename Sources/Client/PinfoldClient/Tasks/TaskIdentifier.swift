@@ -7,8 +7,8 @@ public struct TaskIdentifier: Hashable, Sendable, Comparable, CustomStringConver
 
     private static let last = Atomic<UInt64>(0)
 
-    /// Returns the next identifier.
-    static func next() -> TaskIdentifier {
+    /// Returns the next identifier. The tasks of sessions have theirs already.
+    public static func next() -> TaskIdentifier {
         TaskIdentifier(number: last.add(1, ordering: .relaxed).newValue)
     }
 

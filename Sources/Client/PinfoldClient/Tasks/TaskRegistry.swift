@@ -27,18 +27,20 @@ final class TaskRegistry: Sendable {
     private let callbackQueue = CallbackQueue(.serial)
     private let callbacks: CallbackQueue
     private let callback: (@Sendable (SessionEvent) -> Void)?
+    private let monitors: [any EventMonitor]
     private let activity: ActivityIndicator?
     /// Ends the session on its loop. May be called more than once.
     private let end: @Sendable () -> Void
 
     init(
         _ callbacks: CallbackQueue, _ callback: (@Sendable (SessionEvent) -> Void)?,
-        _ activity: ActivityIndicator?,
+        _ activity: ActivityIndicator?, monitors: [any EventMonitor] = [],
         end: @escaping @Sendable () -> Void
     ) {
         self.callbacks = callbacks
         self.callback = callback
         self.activity = activity
+        self.monitors = monitors
         self.end = end
     }
 
@@ -138,13 +140,27 @@ final class TaskRegistry: Sendable {
     /// Called under the lock, so that all observers get the events in the same order. The event is
     /// created only if there are observers.
     private func publish(_ event: @autoclosure () -> SessionEvent, _ state: inout State) {
-        guard !state.isOver, callback != nil || !state.observers.isEmpty else { return }
+        guard !state.isOver, callback != nil || !monitors.isEmpty || !state.observers.isEmpty
+        else { return }
         let event = event()
         if !state.observers.isEmpty {
             let observers = Array(state.observers.values)
             callbackQueue.run { for observer in observers { observer.yield(event) } }
         }
-        if let callback { callbacks.run { callback(event) } }
+        if callback == nil, monitors.isEmpty { return }
+        callbacks.run { [callback, monitors] in
+            callback?(event)
+            for monitor in monitors { monitor.session(event) }
+        }
+    }
+
+    /// Tells the monitors of a step. It is made only if there are any.
+    func report(_ task: TaskIdentifier, _ event: @autoclosure () -> RequestEvent) {
+        guard !monitors.isEmpty else { return }
+        let event = event()
+        callbacks.run { [monitors] in
+            for monitor in monitors { monitor.request(task, event) }
+        }
     }
 
     private func endIfOver() {

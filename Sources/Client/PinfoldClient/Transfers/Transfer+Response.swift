@@ -43,7 +43,7 @@ extension Transfer: DownstreamStream {
         moved()
         if let exchange, let fault = exchange.remarks.fault {
             // The reply would say the same in the words of a gateway.
-            response.failure = ClientError(fault, of: exchange)
+            response.failure = transportError ?? ClientError(fault, of: exchange)
             return
         }
         if case .length(let count) = framing {
@@ -107,10 +107,22 @@ extension Transfer: DownstreamStream {
     }
 
     package func finish(trailers: TrailerSection?) -> Bool {
+        if let trailers { channel.setTrailers(fields(of: trailers)) }
         // What the reader has not taken stays in the channel, so the exchange need not wait. It
         // ends now, and anything pending is delivered then, unless content still has to be sent.
         if upload != nil { deliver() }
         return true
+    }
+
+    /// The trailers that may be used (RFC 9110 section 6.5.1).
+    private func fields(of trailers: TrailerSection) -> HTTPFields {
+        let buffer = environment.loop.buffers.take(atLeast: trailers.bytes.count)
+        var writer = HeadWriter(buffer.writable)
+        writer.appendForwardedFields(trailers)
+        guard !writer.overflowed else { return [:] }
+        buffer.end = writer.count
+        return session.fieldLineCache.fields(of: buffer.readable, includesEngineFields: false)
+            .fields
     }
 
     package func flush() -> Bool {

@@ -26,6 +26,8 @@ final class Transfer: EventHandler {
     /// What the exchange sends, until it is flushed.
     var response = PendingResponse()
     var times = TransferTimes()
+    /// The error of the session's transport, for which the exchange has no word.
+    var transportError: ClientError?
     /// The connection after it has switched protocols, or `nil` if it has not.
     var upgraded: UpgradedTransfer?
     private let startedAt = Clock.monotonicMicroseconds()
@@ -156,7 +158,7 @@ final class Transfer: EventHandler {
     /// The exchange has ended, and belongs to the environment again.
     func exchangeIsOver(cut: Bool) {
         guard let exchange = exchange.take() else { return }
-        let error = exchange.remarks.fault.map { ClientError($0, of: exchange) }
+        let error = transportError ?? exchange.remarks.fault.map { ClientError($0, of: exchange) }
         note(exchange)
         environment.recycle(exchange)
         if let failure = response.failure {
@@ -189,7 +191,9 @@ final class Transfer: EventHandler {
 
     /// Records what the exchange knows.
     func note(_ exchange: Exchange) {
-        times.server = exchange.report.server.map(session.text) ?? times.server
+        if !session.hasTransport {
+            times.server = exchange.report.server.map(session.text) ?? times.server
+        }
         times.cache = CacheUse(exchange.report.cacheResult)
         times.phases = exchange.phasesUntilNow
     }

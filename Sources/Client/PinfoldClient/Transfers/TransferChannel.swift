@@ -11,6 +11,13 @@ struct ReceivedHead: Sendable {
     var metrics: TransferTimes
 }
 
+/// What follows the head of a response, all of it.
+struct WholeResponse: Sendable {
+    var bytes: [UInt8]
+    var times: TransferTimes
+    var trailers: HTTPFields
+}
+
 /// Passes a response from the loop to the task that waits for it. The loop puts in, and one task
 /// takes out.
 ///
@@ -28,6 +35,7 @@ final class TransferChannel: Sendable {
         var taken = 0
         var bytes = 0
         var end: Result<Void, ClientError>?
+        var trailers = HTTPFields()
         /// The times, once the transfer has ended, successfully or not.
         var times: TransferTimes?
         /// Whether nothing is delivered.
@@ -142,6 +150,12 @@ final class TransferChannel: Sendable {
         }
     }
 
+    /// Sets the trailers, before the response ends.
+    func setTrailers(_ trailers: HTTPFields) { state.withLock { $0.trailers = trailers } }
+
+    /// The trailers; empty until the response has ended.
+    var trailers: HTTPFields { state.withLock { $0.trailers } }
+
     /// Whether the reader is behind.
     var isFull: Bool { state.withLock { $0.isPaused } }
 
@@ -200,16 +214,18 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Returns the whole content and the times, if all of it has arrived in at most one part, or
-    /// `nil` if it has to be read part by part.
-    func wholePart(atMost maximum: Int) -> (bytes: [UInt8], times: TransferTimes)? {
+    /// Returns all that follows the head, if all of it has arrived in at most one part, or `nil` if
+    /// it has to be read part by part.
+    func wholePart(atMost maximum: Int) -> WholeResponse? {
         guard !Task.isCancelled else { return nil }
         return state.withLock { state in
             guard !state.isSuspended, case .success = state.end, state.taken == 0,
                 state.parts.count <= 1, state.bytes <= maximum
             else { return nil }
             (state.bytes, state.isPaused) = (0, false)
-            return (state.parts.popLast() ?? [], state.times ?? TransferTimes())
+            return WholeResponse(
+                bytes: state.parts.popLast() ?? [], times: state.times ?? TransferTimes(),
+                trailers: state.trailers)
         }
     }
 

@@ -48,6 +48,9 @@ enum StatusText {
     static func text(of value: DocumentValue, attention: [DocumentValue] = []) -> String {
         var lines = [first(value)] + attention.map { self.attention($0) }
         lines += configuration(value["configuration"] ?? .null)
+        if let policy = value["policy"] {
+            lines.append(row("policy", Self.policy(policy)[0]))
+        }
         if let reload = value["lastReload"] { lines += self.reload(reload) }
         for listener in value.list("listeners") { lines.append(self.listener(listener)) }
         for server in value.list("servers") { lines.append(self.server(server)) }
@@ -89,6 +92,30 @@ enum StatusText {
         lines += value.texts("warnings").map { row("warning", $0) }
         lines += value.words("unusableFiles").map { row("unusable file", $0) }
         lines += value.words("needRestart").map { row("needs restart", $0) }
+        return lines
+    }
+
+    /// The policy from elsewhere: what it is, and then what is wrong and what was refused.
+    static func policy(_ value: DocumentValue) -> [String] {
+        let url = word(value, "url")
+        var line = "none, from \(url)"
+        if let serial = value["serial"]?.count {
+            let confirmed = value["confirmed"]?.text.map { ", confirmed \($0)" } ?? ""
+            let state = word(value, "state") == "expired" ? "expired" : "expires"
+            line =
+                "serial \(serial) from \(url), \(state) \(word(value, "expires"))\(confirmed): "
+                + [
+                    count(number(value, "hosts"), "host entry", "host entries"),
+                    count(number(value, "pinsets"), "pinset", "pinsets"),
+                    count(number(value, "rules"), "rule", "rules"),
+                ].joined(separator: ", ")
+        }
+        var lines = [line]
+        lines += value.list("keys").compactMap { $0.text.map { "signed by \($0)" } }
+        lines += value.list("alarms").map { "\(word($0, "alarm")): \(word($0, "text"))" }
+        if let refused = value["lastRefused"] {
+            lines.append("last refused \(word(refused, "time")): \(word(refused, "text"))")
+        }
         return lines
     }
 

@@ -74,6 +74,9 @@ extension ClientError.Reason {
         case .cancelled: "the request was cancelled"
         case .sessionInvalidated: "the session was invalidated"
         case .outOfResources: "the program is out of file descriptors or memory"
+        case .transportFailed: "what answers requests instead of the network has failed"
+        case .requestAdaptationFailed: "the program could not adapt the request"
+        case .requestRetryFailed: "the program gave the request up instead of sending it again"
         case .serialization: "parameters or content cannot be converted as requested"
         }
     }

@@ -1,4 +1,5 @@
 import CLinux
+import Documents
 
 /// A file that is a complete HTTP Archive after every entry, also if the process is killed then; or
 /// standard output, which is one once it is finished.

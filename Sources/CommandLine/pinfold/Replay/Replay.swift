@@ -33,6 +33,12 @@ struct Replay: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "A signed policy that is read with the configuration to try out.", valueName: "file"),
+        completion: .file())
+    var policy: String?
+
+    @Option(
+        help: ArgumentHelp(
             "The configuration to compare with, and not the log.", valueName: "file"),
         completion: .file())
     var against: String?
@@ -70,7 +76,7 @@ struct Replay: ParsableCommand {
     }
 
     private func replay() throws -> ReplayReport {
-        let new = try Self.load(config)
+        let new = try Self.load(config, policy)
         let old = try against.map { try Self.load($0) }
         let servers = try observed.map { try ObservedServers(file: $0) }
         var replayer = try Replayer(
@@ -83,8 +89,12 @@ struct Replay: ParsableCommand {
             observedHosts: servers?.count)
     }
 
-    private static func load(_ file: String) throws -> ConfigurationSnapshot {
-        try ConfigurationLoader(environment: .ofProcess()).load(file: file).snapshot
+    private static func load(
+        _ file: String, _ policy: String? = nil
+    ) throws -> ConfigurationSnapshot {
+        var source = ConfigurationSource(file: file, overlay: CommandLineOverlay())
+        source.policy = policy
+        return try source.load().snapshot
     }
 }
 

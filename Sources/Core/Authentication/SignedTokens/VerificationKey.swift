@@ -49,6 +49,12 @@ package final class VerificationKey: @unchecked Sendable, Equatable {
         key = parsed
     }
 
+    /// - Parameter ed25519: a point on Ed25519 (RFC 8032 §5.1.2).
+    package convenience init(ed25519 point: [UInt8]) throws(VerificationKeyError) {
+        guard point.count == Ed25519.pointBytes else { throw .malformed }
+        try self.init(der: DER.ed25519Prefix + point)
+    }
+
     deinit { EVP_PKEY_free(key) }
 
     private static func algorithm(

@@ -11,4 +11,7 @@ public enum FormArrayStyle: String, Sendable, Hashable, CaseIterable {
     /// sending a large one. `k[]` is read as with ``brackets``. An element that is not written at
     /// all, such as an empty array, cannot be represented.
     case indices
+    /// `k` for each element, in order, as most other services expect (`noBrackets` in Alamofire).
+    /// Names are read as with ``brackets``.
+    case repeated
 }

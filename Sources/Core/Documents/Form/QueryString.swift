@@ -166,7 +166,7 @@ private struct PairWalk {
         name.removeLast(name.count - count)
         if isTop {
             name += (key ?? "").utf8
-        } else {
+        } else if key != nil || arrays != .repeated {
             name.append(UInt8(ascii: "["))
             name += (key ?? "").utf8
             name.append(UInt8(ascii: "]"))

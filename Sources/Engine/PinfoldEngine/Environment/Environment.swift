@@ -35,7 +35,8 @@ package final class Environment {
     package var host: (any EnvironmentHost)?
     /// Whether `host.exchangeEnded` is called for exchanges that were served, too.
     package var reportsExchanges = false
-    /// Whether exchanges that begin keep the heads of their responses, to be reported.
+    /// Whether the host is asked for each exchange that begins what it wants of it; it keeps the
+    /// head of its response, to be reported, unless that is nothing.
     package var keepsResponseHeads = false
     /// The most bytes that are kept of each.
     package var keptHeadBytes = 2048
@@ -415,6 +416,9 @@ package protocol EnvironmentHost: AnyObject {
     /// An exchange of a client has ended and been counted. Its values are valid during the call,
     /// except for `client`, which it has left; byte counts and duration are in the record.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord, _ phases: PhaseTimes)
+    /// An exchange of a client begins: what is wanted of it once it has ended. Asked only if
+    /// ``Environment/keepsResponseHeads`` is set.
+    func interest(in exchange: Exchange) -> ExchangeInterest
     /// An exchange of a client begins: where the content of its messages is kept; `nil` if it is
     /// not. Asked only if ``Environment/keepsContents`` is set.
     func contents(of exchange: Exchange) -> KeptContents?
@@ -423,4 +427,16 @@ package protocol EnvironmentHost: AnyObject {
     /// Takes over an intercepted tunnel's client connection, to speak TLS on it in the name of the
     /// tunnel's authority.
     func takeOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover)
+}
+
+/// What the host wants of an exchange.
+package enum ExchangeInterest: UInt8 {
+    /// Nobody looked when it began.
+    case undecided
+    /// It is not shown.
+    case none
+    /// It is not shown, but the head of its response is kept, for an access log.
+    case logged
+    /// It is shown once it has ended.
+    case shown
 }

@@ -265,7 +265,9 @@ extension Exchange {
     /// The response is complete: queues its end for the client.
     func complete(trailers: TrailerSection?) {
         removeOutdated()
-        let drained = client?.finish(trailers: request.takesTrailers ? trailers : nil)
+        // A user agent takes them unasked: nobody behind it could misunderstand them.
+        let drained = client?.finish(
+            trailers: request.takesTrailers || !isIntermediary ? trailers : nil)
         if drained ?? false { clientDrained() }
     }
 }

@@ -38,6 +38,8 @@ package final class SharedLimit: Sendable {
     /// Connections that carry a request whose content has not all arrived.
     let uploads = Atomic<Int>(0)
 
+    package init() {}
+
     /// Whether an unused permit is wanted: a worker is queued, or more are taken than allowed.
     var isWaitedFor: Bool { waiting.load(ordering: .relaxed) > 0 }
 

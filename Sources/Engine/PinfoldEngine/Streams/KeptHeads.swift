@@ -65,10 +65,13 @@ final class KeptHeads: ForwardingStream {
 }
 
 extension Exchange {
-    /// Notes the final head that the client is sent, for whoever looks at exchanges, and the
-    /// content of both messages for a recording that wants it.
+    /// Unless the host wants nothing of this exchange: notes the final head that the client is
+    /// sent, for whoever looks at exchanges, and the content of both messages for a recording that
+    /// wants it.
     @inline(never)
     func keepResponseHead(of stream: any DownstreamStream) {
+        if let host = environment.host { report.interest = host.interest(in: self) }
+        guard report.interest != .none else { return }
         let contents = environment.keepsContents ? environment.host?.contents(of: self) : nil
         if let contents { remarks.keep(contents) }
         client = KeptHeads(of: stream, in: self, contents)

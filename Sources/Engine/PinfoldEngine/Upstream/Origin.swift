@@ -393,6 +393,12 @@ package final class Origin {
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 
+    /// Its host, in lower case; an address without brackets.
+    package var host: String { key.host }
+    package var port: UInt16 { key.port }
+    /// Whether TLS is used.
+    package var isSecure: Bool { key.isSecure }
+
     /// The gateway's name in messages to it.
     package var gatewayName: GatewayName { transformation?.name ?? .own }
 

@@ -6,6 +6,9 @@ package enum ServiceReadiness: Sendable, Equatable {
     case readyWithoutDisk(String)
     /// Some listeners are not up yet.
     case starting(listenersUp: Int, listenersConfigured: Int)
+    /// Every listener is up, but no policy has been verified yet, or the one that was has expired
+    /// and is not to be used any longer.
+    case withoutPolicy(hasExpired: Bool)
     /// The gateway is shutting down and finishing what is in progress.
     case draining
 
@@ -24,7 +27,7 @@ package enum ServiceReadiness: Sendable, Equatable {
     package var isReady: Bool {
         switch self {
         case .ready, .readyWithoutDisk: true
-        case .starting, .draining: false
+        case .starting, .withoutPolicy, .draining: false
         }
     }
 
@@ -32,7 +35,7 @@ package enum ServiceReadiness: Sendable, Equatable {
     package var label: StaticString {
         switch self {
         case .ready, .readyWithoutDisk: "ready"
-        case .starting: "starting"
+        case .starting, .withoutPolicy: "starting"
         case .draining: "draining"
         }
     }
@@ -44,6 +47,8 @@ package enum ServiceReadiness: Sendable, Equatable {
         case .readyWithoutDisk(let reason):
             "ready, but the cache's disk tier is off (\(reason)): nothing is kept across restarts"
         case .starting(let up, let configured): "starting: \(up) of \(configured) listeners are up"
+        case .withoutPolicy(hasExpired: false): "starting: no policy has been verified yet"
+        case .withoutPolicy(hasExpired: true): "starting: the policy has expired; another is needed"
         case .draining: "draining: no new connections are accepted"
         }
     }

@@ -7,18 +7,27 @@ import PinfoldMetrics
 package final class FlowAdministration: Sendable {
     let ring: FlowRing
     private let labels: RouteLabels
+    private let readLeftOut: @Sendable () -> UInt64
     private let watchWorkers: @Sendable () -> Void
 
-    /// - Parameter watchWorkers: has all workers report every exchange.
+    /// - Parameters:
+    ///   - leftOut: how many exchanges ended while somebody looked, and are not held because there
+    ///     were too many.
+    ///   - watchWorkers: has all workers report exchanges that were served, too.
     package init(
-        ring: FlowRing, labels: RouteLabels, watchWorkers: @escaping @Sendable () -> Void
+        ring: FlowRing, labels: RouteLabels, leftOut: @escaping @Sendable () -> UInt64,
+        watchWorkers: @escaping @Sendable () -> Void
     ) {
         self.ring = ring
         self.labels = labels
+        readLeftOut = leftOut
         self.watchWorkers = watchWorkers
     }
 
-    /// Somebody looks: every exchange is held for a while.
+    /// How many exchanges ended while somebody looked, and are not held: there were too many.
+    var leftOut: UInt64 { readLeftOut() }
+
+    /// Somebody looks: what is served is held, too, for a while.
     func watch() {
         if ring.watch(at: Clock.monotonicMilliseconds()) { watchWorkers() }
     }

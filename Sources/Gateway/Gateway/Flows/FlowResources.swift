@@ -124,6 +124,7 @@ struct FlowPage: Sendable {
     var newest: UInt64
     var held: Int
     var gaveWay: UInt64
+    var leftOut: UInt64
     var isFull: Bool
 
     init(_ source: FlowAdministration, _ filter: FlowFilter, isFull: Bool) {
@@ -140,6 +141,7 @@ struct FlowPage: Sendable {
         newest = snapshot.newest
         held = snapshot.flows.count
         gaveWay = snapshot.gaveWay
+        leftOut = source.leftOut
         self.isFull = isFull
     }
 
@@ -157,6 +159,10 @@ struct FlowPage: Sendable {
             .number("held", "How many are held.") { $0.held },
             .number("capacity", "How many can be held.") { _ in FlowRing.capacity },
             .number("gaveWay", "How many are no longer held.") { Int(clamping: $0.gaveWay) },
+            .number(
+                "leftOut",
+                "How many ended while somebody looked, and were not held: there were too many."
+            ) { Int(clamping: $0.leftOut) },
         ])
 }
 

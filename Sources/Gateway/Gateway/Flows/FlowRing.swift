@@ -31,6 +31,10 @@ package final class FlowRing: Sendable {
         var newest: UInt64 = 0
         var count: Int { served.count + failed.count }
 
+        func flow(_ sequence: UInt64) -> HeldFlow? {
+            served.value(of: sequence) ?? failed.value(of: sequence)
+        }
+
         mutating func makeRoom() {
             while count > FlowRing.capacity {
                 if served.count > FlowRing.capacity - FlowRing.failureCapacity {
@@ -42,14 +46,16 @@ package final class FlowRing: Sendable {
         }
     }
 
-    /// What it holds at a moment.
+    /// What it holds at a moment, or the latest of it.
     struct Snapshot: Sendable {
         /// The latest first.
         var flows: [HeldFlow]
         /// The number of the latest exchange; 0 if there was none.
         var newest: UInt64
+        /// How many exchanges are held.
+        var held: Int
         /// How many exchanges have given way.
-        var gaveWay: UInt64 { newest - UInt64(flows.count) }
+        var gaveWay: UInt64 { newest - UInt64(held) }
     }
 
     private let contents = Locked(Contents())
@@ -81,7 +87,22 @@ package final class FlowRing: Sendable {
         let (all, newest) = contents.withLock { contents in
             (contents.served.values + contents.failed.values, contents.newest)
         }
-        return Snapshot(flows: all.sorted { $0.sequence > $1.sequence }, newest: newest)
+        return Snapshot(
+            flows: all.sorted { $0.sequence > $1.sequence }, newest: newest, held: all.count)
+    }
+
+    /// What it holds of the exchanges after the one with this number: for who asks often, since it
+    /// takes time by how many there are of these.
+    func snapshot(after sequence: UInt64) -> Snapshot {
+        let latest: Snapshot? = contents.withLock { contents in
+            let newest = contents.newest
+            guard newest - min(sequence, newest) < FlowRing.capacity else { return nil }
+            let numbers = (min(sequence, newest)..<newest).reversed()
+            return Snapshot(
+                flows: numbers.compactMap { contents.flow($0 + 1) }, newest: newest,
+                held: contents.count)
+        }
+        return latest ?? snapshot
     }
 
     // MARK: Who looks

@@ -13,10 +13,7 @@ extension Worker: EnvironmentHost {
         guard let peer = exchange.intake.peer else { return }
         if watchesFlows { stopUnlessWatched() }
         // Before anything is made for it: refusals must stay cheap, however many there are.
-        let isHeld =
-            watchesFlows
-            || counted.failure != nil
-                && heldFailures.takes(IPNetwork(client: peer.address), at: loop.monotonicNow)
+        let isHeld = holds(exchange, of: peer.address, hasFailed: counted.failure != nil)
         let share =
             shared.accessLog == nil ? 0 : logging.share(of: counted, exchange.report.id)
         guard isHeld || share > 0 || spans != nil else { return }
@@ -45,6 +42,38 @@ extension Worker: EnvironmentHost {
             if share > 0 { log(record, of: exchange, $0, texts, notes) }
             pass(record, $0, texts, ingress?.session, notes, extra)
         }
+    }
+
+    package func interest(in exchange: Exchange) -> ExchangeInterest {
+        guard watchesFlows else { return .undecided }
+        let isShown =
+            shared.recordings.isActive
+            || exchange.intake.peer.map { isRoom(for: $0.address) } ?? false
+        return isShown ? .shown : logging.needsResponseHeads ? .logged : .none
+    }
+
+    /// Whether one more exchange of a client is held while somebody looks, which is counted.
+    private func isRoom(for client: IPAddress) -> Bool {
+        heldWatched.takes(IPNetwork(client: client), at: loop.monotonicNow)
+    }
+
+    /// Whether an exchange that has ended is held. Recordings are of all exchanges.
+    @inline(__always)
+    private func holds(_ exchange: Exchange, of client: IPAddress, hasFailed: Bool) -> Bool {
+        guard watchesFlows || hasFailed else { return false }
+        if watchesFlows {
+            switch exchange.report.interest {
+            case .shown: return true
+            case .undecided:
+                if shared.recordings.isActive || isRoom(for: client) { return true }
+            case .none, .logged: if shared.recordings.isActive { return true }
+            }
+        }
+        if hasFailed, heldFailures.takes(IPNetwork(client: client), at: loop.monotonicNow) {
+            return true
+        }
+        if watchesFlows { metrics.add(.flowsLeftOut, 1) }
+        return false
     }
 
     /// Writes a line of the access log.
@@ -101,7 +130,7 @@ extension Worker: EnvironmentHost {
         environment.keepsResponseHeads = watchesFlows || logging.needsResponseHeads
     }
 
-    /// Somebody looks at exchanges: from now on all of them are reported.
+    /// Somebody looks at exchanges: from now on those that are served are reported, too.
     func watchFlows() {
         watchesFlows = true
         environment.reportsExchanges = true

@@ -73,6 +73,11 @@ struct AttentionFinder {
         if case .readyWithoutDisk(let reason) = status.readiness {
             add(.warning, .disk, "the cache's disk tier is off (\(reason))")
         }
+        for (alarm, text) in status.policy?.alarms ?? [] {
+            // Where there is none, or none that may be used, the gateway is not ready.
+            let isUrgent = alarm == .missing || alarm == .expired || alarm == .refused
+            add(isUrgent ? .critical : .warning, .configuration, text)
+        }
         for server in status.servers where server.state == "down" || server.state == "ejected" {
             let cause = server.cause.map { ": \($0)" } ?? ""
             add(

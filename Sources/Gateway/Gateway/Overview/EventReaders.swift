@@ -7,6 +7,8 @@ struct ObservedState: Sendable {
     /// The name of this process among those that number exchanges.
     var process: String
     var flows: FlowRing.Snapshot
+    /// How many exchanges were not held, since the start.
+    var leftOut: UInt64
     var names: FlowNames
     /// The latest sample of the history, and what is in progress.
     var pulse: OverviewPulse?
@@ -35,6 +37,8 @@ struct EventReaders: Sendable {
         var last: EventID?
         /// The last exchange that it knows.
         var sequence: UInt64 = 0
+        /// How many were not held, as far as it has been told.
+        var leftOut: UInt64 = 0
         var isGreeted = false
         var sample: Int64?
         var activity: ActivityReport?
@@ -89,6 +93,15 @@ struct EventReaders: Sendable {
     var waiting: [EventWriting] {
         readers.compactMap { id, reader in
             reader.reply == nil ? nil : EventWriting(id: id, reader: reader)
+        }
+    }
+
+    /// The last exchange that all who wait know; `.max` if nobody waits.
+    static func known(to waiting: [EventWriting]) -> UInt64 {
+        waiting.reduce(.max) { known, writing in
+            let reader = writing.reader
+            return min(
+                known, reader.isGreeted ? reader.sequence : reader.last?.sequence ?? .max)
         }
     }
 
@@ -150,6 +163,10 @@ struct EventWriting: Sendable {
     mutating func write(_ state: ObservedState, at moment: Int64) -> Bool {
         if !reader.isGreeted { greet(state) }
         writeFlows(state)
+        if reader.leftOut != state.leftOut {
+            text += Self.event("leftOut", Self.count(state.leftOut &- reader.leftOut))
+            reader.leftOut = state.leftOut
+        }
         if let pulse = state.pulse, reader.sample != pulse.sample?.time {
             reader.sample = pulse.sample?.time
             text += Self.event("overview", OverviewPulse.shape.json(pulse))
@@ -169,6 +186,7 @@ struct EventWriting: Sendable {
 
     private mutating func greet(_ state: ObservedState) {
         reader.isGreeted = true
+        reader.leftOut = state.leftOut
         text += "retry: 1000\n\n"
         text += Self.event(
             "hello",
@@ -193,14 +211,17 @@ struct EventWriting: Sendable {
         let missed = last - from - UInt64(shown.count)
         reader.sequence = last
         if missed > 0 {
-            text += Self.event(
-                "dropped", .dictionary(["count": .number(DocumentNumber(missed))]))
+            text += Self.event("dropped", Self.count(missed))
         }
         for flow in shown.reversed() {
             let view = FlowView(flow, state.names, isFull: reader.isFull)
             let id = EventID(process: state.process, sequence: flow.sequence)
             text += Self.event("flow", FlowView.shape.json(view), id: id)
         }
+    }
+
+    private static func count(_ count: UInt64) -> DocumentValue {
+        .dictionary(["count": .number(DocumentNumber(count))])
     }
 
     private mutating func writeTransfers(_ report: TransferRound.Report, _ names: FlowNames) {

@@ -288,7 +288,9 @@ final class GatewayObserver: Sendable {
         }
         let activity = source.activity()
         let observed = ObservedState(
-            process: flows.ring.process, flows: flows.ring.snapshot, names: flows.names,
+            process: flows.ring.process,
+            flows: flows.ring.snapshot(after: EventReaders.known(to: waiting)),
+            leftOut: flows.leftOut, names: flows.names,
             pulse: OverviewPulse(
                 sample: sample, load: source.load(sample?.busy ?? []), activity: activity),
             activity: activity, transfers: transfers)

@@ -12,6 +12,7 @@ extension GatewayProcess {
         if reading != nil || service.isReloading || predecessor != nil {
             return FileReading.intervalMilliseconds
         }
+        if configuration.policy != nil { return Self.policyMilliseconds }
         if inputsWatch.isActive { return ConfigurationWatch.intervalMilliseconds }
         return watched.isEmpty
             ? FreedMemory.intervalMilliseconds : WatchedFiles.intervalMilliseconds

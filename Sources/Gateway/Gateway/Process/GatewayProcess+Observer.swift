@@ -7,9 +7,12 @@ extension GatewayProcess {
         _ ring: FlowRing, _ labels: RouteLabels, for source: inout AdminSource
     ) -> Recordings {
         let (published, mailboxes) = (published, mailboxes)
-        let flows = FlowAdministration(ring: ring, labels: labels) {
-            for mailbox in mailboxes { mailbox.post(.watchFlows) }
-        }
+        let flows = FlowAdministration(
+            ring: ring, labels: labels,
+            leftOut: {
+                published.running.workers.reduce(into: 0) { $0 &+= $1.value(.flowsLeftOut) }
+            },
+            watchWorkers: { for mailbox in mailboxes { mailbox.post(.watchFlows) } })
         let recordings = Recordings(labels: labels, workers: mailboxes.count) { round in
             for mailbox in mailboxes { mailbox.post(.followRecordings(round)) }
         }

@@ -24,6 +24,7 @@ extension GatewayProcess {
                 log(loaded.warnings)
                 reloadEnded(errors: [], warnings: findings, needRestart: needRestart)
             }
+            adoptPolicy(of: loaded)
             watch(loaded.snapshot)
             watch(inputs, isInForce: true)
             announce(perWorker)

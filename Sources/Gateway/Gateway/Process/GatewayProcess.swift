@@ -24,6 +24,16 @@ package final class GatewayProcess {
         @Sendable (_ lists: [AccessList]) throws(ConfigurationErrors) -> LoadedConfiguration
 
     let load: Load
+    /// The policy that every reading of the configuration includes.
+    let policies = PolicyHolder()
+    /// What asks for it; `nil` before the start.
+    var fetcher: PolicyFetcher?
+    /// What the configuration is made of without it; `nil` if it was not read from a document.
+    var local: LocalConfiguration?
+    /// The alarms about it that have been logged.
+    var policyAlarms: Set<PolicyAlarm> = []
+    /// Why the stored one could not be used at the start; `nil` if it could, or there was none.
+    let storedPolicyProblem: String?
     let reloads = ReloadRequests()
     let upgrades = UpgradeRequests()
     /// How the process was started; `nil` if it cannot be started again.
@@ -61,7 +71,7 @@ package final class GatewayProcess {
     /// The changed files that are being read, or `nil` if none are.
     var reading: FileReading?
     /// By the names of host entries.
-    private var reachability: [String: EntryReachability] = [:]
+    var reachability: [String: EntryReachability] = [:]
     /// The key of cookies that bind clients to servers; `nil` until it is needed.
     var stickyKey: StickyKey?
     let sockets: ListenerSockets
@@ -100,11 +110,19 @@ package final class GatewayProcess {
         manager: ServiceManager? = nil, passed: [PassedSocket] = [],
         invocation: Invocation? = nil, predecessor: Predecessor? = nil, load: @escaping Load
     ) {
+        let policies = policies
+        let (loaded, problem) = policies.started(loaded)
+        storedPolicyProblem = problem
+        local = loaded.local
+        let loadWhole: Load = { (lists) throws(ConfigurationErrors) in
+            try policies.completed(try load(lists))
+        }
         let configuration = loaded.snapshot
+        policies.adopt(configuration, loaded.document, at: Clock.wallMilliseconds())
         self.configuration = configuration
         startWarnings = loaded.warnings
         startInputs = loaded.inputs
-        self.load = load
+        self.load = loadWhole
         self.invocation = invocation
         self.predecessor = predecessor
         operationalLog = OperationalLog(
@@ -116,9 +134,10 @@ package final class GatewayProcess {
             ConfigurationFiles.absolute(
                 $0, in: ConfigurationEnvironment.ofProcess().workingFolder)
         }
-        look = ConfigurationLook(loaded, file: path, load: load)
+        look = ConfigurationLook(loaded, file: path, load: loadWhole)
         published = PublishedState(
-            version: version, revision: revision, file: path, log: operationalLog)
+            version: version, revision: revision, file: path, log: operationalLog,
+            policies: policies)
         workerCount = configuration.workers.count
         let begunWith = ConfigurationSnapshot(
             workers: configuration.workers, listeners: [], cache: configuration.cache,
@@ -166,11 +185,13 @@ package final class GatewayProcess {
         watch(startInputs, isInForce: true)
         try service.startWatchdog(shared, mailboxes, logger)
         service.ready(listeners: configuration.listeners.count)
+        let fetcher = try startFetching(policy, shared)
         control()
         // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
         shared.pinObserver?.close(withinMilliseconds: 2000)
         shared.pinReporter?.close(withinMilliseconds: 2000)
+        fetcher.close(withinMilliseconds: 2000)
         shared.spans?.close(withinMilliseconds: 2000)
         contents.close()
         passwords.close()
@@ -338,18 +359,6 @@ package final class GatewayProcess {
         }
     }
 
-    /// Forgets what is known about servers of other entries of `hosts`, and their other names.
-    private func keepReachability(of configuration: ConfigurationSnapshot) {
-        let labels = Set(configuration.hosts.entries.map(\.label))
-        reachability = reachability.filter { labels.contains($0.key) }
-        // Entries with the same label share what is known about their servers.
-        var exactNames: [String: Set<String>] = [:]
-        for entry in configuration.hosts.entries {
-            exactNames[entry.label, default: []].formUnion(entry.exactNames)
-        }
-        for (label, names) in exactNames { reachability[label]?.keepOnly(names) }
-    }
-
     // MARK: Running
 
     /// Serves until the workers have ended.
@@ -370,6 +379,7 @@ package final class GatewayProcess {
             case .none:
                 checkPredecessor()
                 if hasSuccessor(), finish() { return }
+                checkPolicy()
                 if inputsWatch.isDue(at: Clock.monotonicMilliseconds()) { reloadUnlessUpgrading() }
                 filesWaited += pause
                 if reading != nil || filesWaited >= WatchedFiles.intervalMilliseconds {
@@ -400,6 +410,7 @@ package final class GatewayProcess {
         do {
             try shared?.spans?.prepare(for: policy.spanSettings(accessLogLabels))
             if next.observesAnyPins { try shared?.pinObserver?.start() }
+            try fetcher?.prepare(for: policy.policyFetching)
             perWorker = try sockets.open(next)
         } catch {
             keepReachability(of: configuration)
@@ -408,6 +419,7 @@ package final class GatewayProcess {
         labels.activate(policy)
         prepare()
         shared?.spans?.configure(policy.spanSettings(accessLogLabels))
+        fetcher?.configure(policy.policyFetching)
         if let shared { publishListeners(perWorker, to: shared) }
         warnOfWhatNeedsRestart(next)
         warnOfWhatIsRemoved(next)

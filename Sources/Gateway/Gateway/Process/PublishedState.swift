@@ -76,10 +76,20 @@ final class PublishedState: Sendable {
     /// The configuration file; `nil` if there is none.
     let file: String?
     private let log: OperationalLog
+    private let policies: PolicyHolder
 
-    init(version: String, revision: String, file: String?, log: OperationalLog) {
+    init(
+        version: String, revision: String, file: String?, log: OperationalLog,
+        policies: PolicyHolder = PolicyHolder()
+    ) {
         (self.version, self.revision, self.file) = (version, revision, file)
         self.log = log
+        self.policies = policies
+    }
+
+    /// The policy from elsewhere; `nil` if none is configured.
+    var policy: PolicyReport? {
+        PolicyReport(policies.standing, now: Clock.wallMilliseconds())
     }
 
     /// The process's figures.
@@ -114,6 +124,10 @@ final class PublishedState: Sendable {
         let readiness = ServiceReadiness(
             listenersUp: 1, listenersConfigured: 1,
             isDraining: services.shared.isDraining.load(ordering: .relaxed))
+        let standing = policies.standing
+        if readiness == .ready, standing.isMissing(at: Clock.wallMilliseconds()) {
+            return .withoutPolicy(hasExpired: standing.inForce != nil)
+        }
         guard readiness == .ready, let store = services.shared.store,
             case .off(let reason) = store.statistics().diskState, reason != .disabled
         else { return readiness }
@@ -186,6 +200,7 @@ final class PublishedState: Sendable {
         service.addPinReports(shared?.pinReporter?.statistics)
         service.addPinObservations(shared?.pinObserver?.statistics ?? ObservationStatistics())
         service.addSpans(shared?.spans?.statistics ?? SpanStatistics())
+        service.addPolicy(policies.standing, now: Clock.wallMilliseconds())
         service.addLimits(
             reload.limits, passwordChecks: PasswordChecker.limit, limitUse(shared))
         service.addWorkers(shared?.turnTimes ?? [])

@@ -103,26 +103,6 @@ struct HARContent: Sendable {
 
     /// Its text in UTF-8; `nil` if it is none.
     private var text: String? {
-        guard !isCoded else { return nil }
-        let charset = ContentType(ofResponse: type)?.charset
-        let latin = ["iso-8859-1", "latin1", "us-ascii"]
-        if let text = utf8 { return text }
-        guard let charset, latin.contains(charset), Self.isText(bytes) else { return nil }
-        return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
-    }
-
-    /// It as UTF-8. Where it is cut, up to three bytes at the end may be the beginning of one
-    /// character.
-    private var utf8: String? {
-        guard Self.isText(bytes) else { return nil }
-        for left in 0...(isCut ? min(3, bytes.count) : 0) {
-            if let text = String(validating: bytes.dropLast(left), as: UTF8.self) { return text }
-        }
-        return nil
-    }
-
-    /// Whether there are none of the control characters that are in no text.
-    private static func isText(_ bytes: [UInt8]) -> Bool {
-        bytes.allSatisfy { $0 >= 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0C || $0 == 0x0D }
+        isCoded ? nil : HARText.text(of: bytes, type: type, isCut: isCut)
     }
 }

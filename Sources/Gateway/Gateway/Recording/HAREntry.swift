@@ -37,8 +37,8 @@ struct HAREntry: Sendable {
     var json: DocumentValue {
         let timings = HARTimings(view.record.phases)
         var entry: DocumentDictionary = [
-            "startedDateTime": .string(Self.text(milliseconds: view.record.timeMilliseconds)),
-            "time": HARTimings.number(timings.total), "request": requestValue,
+            "startedDateTime": .string(HARText.time(milliseconds: view.record.timeMilliseconds)),
+            "time": HARText.number(timings.total), "request": requestValue,
             "response": responseValue, "cache": .dictionary([:]), "timings": timings.json,
         ]
         if let address = view.record.upstreamAddress, address != .unnamed, options.isFull {
@@ -53,13 +53,6 @@ struct HAREntry: Sendable {
         if !host.isEmpty, !HARHost.isReadable(host) { entry["_host"] = .string(host) }
         if let detail = view.full(view.flow.detail) { entry["_detail"] = .string(detail) }
         return .dictionary(entry)
-    }
-
-    /// With three digits of the second's fraction, which some readers expect.
-    private static func text(milliseconds: Int64) -> String {
-        let seconds = DateText.text(Double(milliseconds / 1000)) ?? "9999-12-31T23:59:59Z"
-        let fraction = String(1000 + milliseconds % 1000).dropFirst()
-        return seconds.dropLast() + "." + fraction + "Z"
     }
 
     private static func count(_ bytes: UInt64) -> DocumentValue { .number(DocumentNumber(bytes)) }
@@ -144,19 +137,12 @@ struct HARTimings: Sendable {
 
     var json: DocumentValue {
         .dictionary([
-            "blocked": Self.number(value(.queue) ?? -1), "dns": Self.number(value(.dns) ?? -1),
-            "connect": Self.number(connect ?? -1), "ssl": Self.number(value(.tls) ?? -1),
-            "send": Self.number(0), "wait": Self.number(value(.firstByte) ?? 0),
-            "receive": Self.number(value(.body) ?? 0),
+            "blocked": HARText.number(value(.queue) ?? -1),
+            "dns": HARText.number(value(.dns) ?? -1),
+            "connect": HARText.number(connect ?? -1), "ssl": HARText.number(value(.tls) ?? -1),
+            "send": HARText.number(0), "wait": HARText.number(value(.firstByte) ?? 0),
+            "receive": HARText.number(value(.body) ?? 0),
         ])
-    }
-
-    /// Milliseconds, down to microseconds.
-    static func number(_ milliseconds: Double) -> DocumentValue {
-        let rounded = (milliseconds * 1000).rounded() / 1000
-        return .number(
-            rounded == rounded.rounded() && abs(rounded) < 1e15
-                ? DocumentNumber(Int64(rounded)) : DocumentNumber(rounded) ?? 0)
     }
 }
 
@@ -187,7 +173,7 @@ struct HARURL: Sendable {
         }
         self.query = query.split(separator: "&").map { pair in
             let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            return HARFields.pair(
+            return HARText.pair(
                 Self.decoded(sides[0]), sides.count > 1 ? Self.decoded(sides[1]) : "")
         }
     }
@@ -200,12 +186,8 @@ struct HARURL: Sendable {
 
 /// The fields of a head as HAR has them.
 enum HARFields {
-    static func pair(_ name: String, _ value: String) -> DocumentValue {
-        .dictionary(["name": .string(name), "value": .string(value)])
-    }
-
     static func headers(_ head: MaskedHead?) -> [DocumentValue] {
-        head?.fields.map { pair($0.name, $0.value) } ?? []
+        head?.fields.map { HARText.pair($0.name, $0.value) } ?? []
     }
 
     /// The cookies of a request; none if they are masked.
@@ -225,7 +207,7 @@ enum HARFields {
     private static func cookie(_ text: Substring) -> DocumentValue {
         let text = text.drop { $0 == " " }
         let name = text.prefix { $0 != "=" }
-        return pair(String(name), String(text.dropFirst(name.count + 1)))
+        return HARText.pair(String(name), String(text.dropFirst(name.count + 1)))
     }
 }
 

@@ -29,8 +29,10 @@ final class Worker {
     var logging = LoggingChoice()
     /// Whether somebody looks at exchanges.
     var watchesFlows = false
-    /// How many failures of this second are held that nobody watches.
-    var heldFailures = HeldFailures()
+    /// Which exchanges are held while somebody looks.
+    var heldWatched: HeldExchanges
+    /// Which failures are held besides.
+    var heldFailures = HeldExchanges.failures
     var drainTimer: DrainTimer?
     private var probes: [Probe] = []
     private var checks: [ServerCheck] = []
@@ -57,6 +59,7 @@ final class Worker {
         self.shared = shared
         self.metrics = metrics
         self.mailbox = mailbox
+        heldWatched = HeldExchanges.watched(workers: shared.turnTimes.count)
         loop = try EventLoop(turnTimes: shared.turnTimes[index])
         environment = Environment(
             index: index, loop: loop, policy: policy, shared: shared.engine, metrics: metrics)

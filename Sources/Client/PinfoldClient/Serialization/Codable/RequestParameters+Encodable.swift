@@ -40,11 +40,18 @@ extension RequestParameters {
     public init(
         _ members: [String: any Encodable & Sendable]
     ) throws(RequestSerializationError) {
+        try self.init(members, encoder: { Self.encoder() })
+    }
+
+    /// - Parameter encoder: Creates the encoder of a member.
+    init(
+        _ members: [String: any Encodable & Sendable], encoder: () -> JSONEncoder
+    ) throws(RequestSerializationError) {
         var made: [Member] = []
         made.reserveCapacity(members.count)
         for (key, value) in members.sorted(by: { $0.key < $1.key }) {
             do throws(RequestSerializationError) {
-                made.append(Member(key, try Self(encoding: value)))
+                made.append(Member(key, try Self(encoding: value, encoder: encoder())))
             } catch {
                 throw error.within(MemberKey(stringValue: key))
             }
@@ -67,7 +74,7 @@ extension RequestParameters {
         }
     }
 
-    private static func encoder() -> JSONEncoder {
+    static func encoder() -> JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .custom { date, encoder in

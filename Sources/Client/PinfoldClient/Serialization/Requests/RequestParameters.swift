@@ -194,8 +194,14 @@ public indirect enum RequestParameters: Sendable, Equatable {
         case .set: sets.insert(name)
         case .array(let values):
             for (index, value) in values.enumerated() {
-                let key = arrays == .indices ? "\(index)" : ""
-                value.collectSets(at: "\(name)[\(key)]", arrays, into: &sets)
+                switch (arrays, value) {
+                case (.brackets, _): value.collectSets(at: "\(name)[]", arrays, into: &sets)
+                case (.indices, _):
+                    value.collectSets(at: "\(name)[\(index)]", arrays, into: &sets)
+                // It has the array's own name, and is written like a part of the array.
+                case (.repeated, .set): break
+                case (.repeated, _): value.collectSets(at: name, arrays, into: &sets)
+                }
             }
         case .dictionary(let members):
             for member in members {

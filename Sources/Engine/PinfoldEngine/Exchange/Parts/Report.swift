@@ -28,6 +28,8 @@ extension Exchange {
         package private(set) var serverTLS: TLSVersion?
         /// The bytes that a relay moved from and to the client.
         private(set) var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
+        /// What the host said that it wants of the exchange when it began.
+        package var interest = ExchangeInterest.undecided
         /// Whether the exchange has been reported: its client left before it ended.
         private(set) var isMade = false
 

@@ -81,6 +81,7 @@ extension ConfigurationReport {
         masked.status.configuration.warnings.hideQuoted()
         masked.status.lastReload?.errors.hideQuoted()
         masked.lastRefused?.errors.hideQuoted()
+        masked.status.policy?.hidesQuotes = true
         switch masked.files?.result {
         case .changed(let sections, var warnings):
             warnings.hideQuoted()
@@ -154,6 +155,7 @@ extension ConfigurationReport {
                 $0.status.configuration.needRestart
             },
             .optionalObject("files", files) { $0.files },
+            .optionalObject("policy", PolicyReport.shape) { $0.status.policy },
             .optionalObject("lastReload", StatusReport.reload) { $0.status.lastReload },
             .optionalObject("lastRefused", refusal) { $0.lastRefused },
         ])
@@ -169,7 +171,7 @@ extension [ConfigurationFinding] {
     }
 
     /// Quotes within quoted values are written as `\"`.
-    private static func hidingQuoted(_ text: String) -> String {
+    static func hidingQuoted(_ text: String) -> String {
         var shown = ""
         var (isQuoted, isEscaped) = (false, false)
         for character in text {

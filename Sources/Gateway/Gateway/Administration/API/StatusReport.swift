@@ -97,6 +97,8 @@ package struct StatusReport: Sendable {
     package var now: Int64
     package var workers: Int
     package var configuration: Configuration
+    /// `nil` if none is configured.
+    package var policy: PolicyReport?
     /// `nil` if there was none.
     package var lastReload: Reload?
     package var listeners: [Listener]
@@ -127,6 +129,7 @@ extension StatusReport {
             },
             .number("workers", "Its threads that serve clients.") { $0.workers },
             .object("configuration", configuration) { $0.configuration },
+            .optionalObject("policy", PolicyReport.shape) { $0.policy },
             .optionalObject("lastReload", reload) { $0.lastReload },
             .list("listeners", listener, "Its addresses, the administrative one last.") {
                 $0.listeners

@@ -81,6 +81,7 @@ private struct ConfigurationComparison {
         case .errorReplies: values(section, ErrorRepliesConfiguration.table, \.errorReplies)
         case .log: values(section, LogConfiguration.table, \.log)
         case .tracing: values(section, TracingConfiguration.table, \.tracing)
+        case .policy: policy
         }
     }
 
@@ -206,6 +207,39 @@ private struct ConfigurationComparison {
             found.append(
                 ConfigurationDifference(
                     section: "access.lists", subjects: [list.name], kind: .removed))
+        }
+        return found
+    }
+
+    // MARK: Policy
+
+    /// Where it comes from, and which one is in it; what that says is in the other sections.
+    private var policy: [ConfigurationDifference] {
+        func node(_ configuration: ConfigurationSnapshot) -> ConfigNode? {
+            configuration.policy.map { NodeComparison.node(PolicyConfiguration.table, $0) }
+        }
+        func serial(_ configuration: ConfigurationSnapshot) -> String? {
+            configuration.policyInForce.map { "\($0.serial)" }
+        }
+        let section = SectionName.policy.rawValue
+        var found: [ConfigurationDifference] = []
+        switch (node(old), node(new)) {
+        case (nil, nil): break
+        case (nil, let present?):
+            found.append(
+                ConfigurationDifference(
+                    section: section, kind: .added, note: NodeComparison.text(present)))
+        case (_?, nil): found.append(ConfigurationDifference(section: section, kind: .removed))
+        case (let former?, let present?):
+            var comparison = NodeComparison(section)
+            comparison.compare(former, present)
+            found += comparison.details.map {
+                ConfigurationDifference(section: section, details: [$0])
+            }
+        }
+        if serial(old) != serial(new) {
+            let detail = Detail(key: "serial", before: serial(old), after: serial(new))
+            found.append(ConfigurationDifference(section: section, details: [detail]))
         }
         return found
     }

@@ -118,11 +118,21 @@ package struct ConfigurationLoader: Sendable {
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
         var root = document
         overlay.apply(to: &root, validation: validation)
+        return try adding(environment.policy, to: try local(root, validation))
+    }
+
+    /// What a document says by itself.
+    func local(
+        _ root: ConfigNode, _ validation: ConfigurationValidation
+    ) throws(ConfigurationErrors) -> LocalConfiguration {
         var snapshot = SnapshotReader(validation: validation).snapshot(root)
         try requireNoErrors(validation)
         snapshot.variables = validation.variables(writtenIn: root)
-        return LoadedConfiguration(
+        let loaded = LoadedConfiguration(
             snapshot: snapshot, warnings: validation.sortedWarnings, inputs: validation.inputs)
+        return LocalConfiguration(
+            root: root, environment: environment, folder: validation.folder,
+            files: validation.files, loaded: loaded)
     }
 }
 
@@ -149,6 +159,8 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var variables = EnvironmentVariables.fixed([:])
     /// The lists that are in force: they are used again where their files have not changed.
     package var lists: [AccessList] = []
+    /// The policy that is added, if the configuration wants one; `nil` while there is none.
+    package var policy: PolicyDocument?
     /// The time at which certificates must be valid, in seconds since 1970.
     package var now = Clock.wallSeconds()
 

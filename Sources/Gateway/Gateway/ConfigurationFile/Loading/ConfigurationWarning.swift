@@ -26,6 +26,10 @@ package struct LoadedConfiguration: Sendable, Equatable {
     package var inputs: ConfigurationInputs
     /// Whether there may be included files.
     package var hasIncludes = false
+    /// What it is without its policy; `nil` if it was not read from a document.
+    package var local: LocalConfiguration?
+    /// The policy that is in it; `nil` if none is.
+    package var document: PolicyDocument?
 
     /// A configuration with its warnings.
     package init(
@@ -35,5 +39,11 @@ package struct LoadedConfiguration: Sendable, Equatable {
         self.snapshot = snapshot
         self.warnings = warnings
         self.inputs = inputs
+    }
+
+    /// Whether both say the same: what they were made of may differ.
+    package static func == (one: Self, other: Self) -> Bool {
+        one.snapshot == other.snapshot && one.warnings == other.warnings
+            && one.inputs == other.inputs && one.hasIncludes == other.hasIncludes
     }
 }

@@ -64,7 +64,22 @@ extension ConfigurationSnapshot {
             yaml.section(section, ErrorRepliesConfiguration.table, errorReplies)
         case .log: yaml.section(section, LogConfiguration.table, log)
         case .tracing: yaml.section(section, TracingConfiguration.table, tracing)
+        case .policy:
+            if let policy { yaml.section(section, PolicyConfiguration.table, policy) }
+            if let policyInForce { yaml.line(0, "# \(policyInForce.summary)") }
         }
+    }
+}
+
+extension PolicyInForce {
+    /// What it has added, for people.
+    package var summary: String {
+        func count(_ number: Int, _ one: String, _ more: String) -> String {
+            "\(number) \(number == 1 ? one : more)"
+        }
+        return "serial \(serial), expires \(CivilDate.text(secondsSince1970: expires)): the last "
+            + "\(count(hosts, "entry", "entries")) of hosts, "
+            + "\(count(pinsets, "pinset", "pinsets")) and \(count(rules, "rule", "rules")) are its"
     }
 }
 
@@ -97,6 +112,7 @@ extension SectionName {
         case .errorReplies: ErrorRepliesConfiguration.table.described(ErrorRepliesConfiguration())
         case .log: LogConfiguration.table.described(LogConfiguration())
         case .tracing: TracingConfiguration.table.described(TracingConfiguration())
+        case .policy: PolicyConfiguration.table.described(PolicyConfiguration())
         }
     }
 }

@@ -59,7 +59,7 @@ extension ConfigurationSnapshot {
             files.refreshRules(of: &entries[index], "hosts[\(index)]")
         }
         // Rebuild the index only if an entry has changed.
-        if files.hasReplaced { next.hosts = HostTable(entries: entries) }
+        if files.hasReplaced { next.hosts = hosts.replacing(entries) }
         return RefreshedConfiguration(
             snapshot: next, warnings: files.warnings.map(variables.concealed(in:)),
             problems: files.problems.map { problem in

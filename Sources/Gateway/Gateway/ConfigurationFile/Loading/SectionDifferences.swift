@@ -33,6 +33,7 @@ extension ConfigurationSnapshot {
         case .errorReplies: errorReplies != other.errorReplies
         case .log: log != other.log
         case .tracing: tracing != other.tracing
+        case .policy: policy != other.policy || policyInForce != other.policyInForce
         }
     }
 }

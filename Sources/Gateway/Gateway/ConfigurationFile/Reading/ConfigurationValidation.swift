@@ -24,6 +24,8 @@ final class ConfigurationValidation {
     /// The absolute paths of files, with variables, by the paths of their keys; recorded only where
     /// there are variables.
     private(set) var filePaths: [String: String] = [:]
+    /// What of the document is a policy's; `nil` if nothing is.
+    var policy: PolicyReading?
     /// Lists of logs that have been read, by their paths: several entries may name one.
     var logLists: [String: Result<TransparencyLogList, LogListError>] = [:]
     private(set) var errors: [ConfigurationError] = []

@@ -172,9 +172,27 @@ extension SnapshotReader {
         let elements = field?.boundedList(of: "entries with match") ?? []
         let table = HostEntry.table(pinsets: pinsets.map(\.pinset.name))
         for (index, element) in elements.enumerated() {
-            checkEverything(in: element, isLast: index == elements.count - 1)
+            // Those of a policy follow, and are looked at by its own checks.
+            let next = index + 1 < elements.count ? elements[index + 1] : nil
+            let isLast = next.map { isOfPolicy($0) && !isOfPolicy(element) } ?? true
+            checkEverything(in: element, isLast: isLast)
         }
         return elements.compactMap { host($0, by: table, over: defaults) }
+    }
+
+    /// Whether an entry was written in a policy.
+    private func isOfPolicy(_ entry: Field) -> Bool {
+        validation.policy?.wrote(entry.node) ?? false
+    }
+
+    /// The table of the entries of a list.
+    func table(of hosts: [HostEntry], in field: Field?) -> HostTable {
+        guard let policy = validation.policy, let elements = field?.elements,
+            elements.count == hosts.count
+        else { return HostTable(entries: hosts) }
+        return HostTable(
+            entries: hosts, localCount: elements.count { !isOfPolicy($0) },
+            policyLists: policy.narrowing.local.access.hosts == .any)
     }
 
     /// Reports the pattern for everything where others follow it, which would never apply.
@@ -198,7 +216,14 @@ extension SnapshotReader {
             return nil
         }
         let errorsBefore = validation.errors.count
-        let entry = read(section, by: table, over: HostEntry(tls: defaults))
+        let entry: HostEntry
+        if let policy = validation.policy, isOfPolicy(field) {
+            var base = policy.base
+            base.pinsets = []
+            entry = policy.narrowing.applied(read(section, by: table, over: base))
+        } else {
+            entry = read(section, by: table, over: HostEntry(tls: defaults))
+        }
         // Contradictions between the parts are reported only if each part is valid by itself.
         if validation.errors.count == errorsBefore {
             if let request = section["request"] { check(request: request, entry.request) }

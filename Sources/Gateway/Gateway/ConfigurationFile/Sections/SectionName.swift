@@ -24,6 +24,7 @@ enum SectionName: String, CaseIterable {
     case errorReplies
     case log
     case tracing
+    case policy
 
     /// Keys that are known but not yet supported.
     static let later: [String] = []

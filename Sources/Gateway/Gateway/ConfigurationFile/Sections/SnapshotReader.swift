@@ -45,7 +45,7 @@ struct SnapshotReader {
                 over: AuthenticationConfiguration()
             ).values,
             access: access,
-            hosts: HostTable(entries: hosts),
+            hosts: table(of: hosts, in: top?[.hosts]),
             pinsets: pinsets,
             interception: interception,
             tls: defaultTLS,
@@ -64,6 +64,7 @@ struct SnapshotReader {
         snapshot.errorReplies = errorReplies(top?[.errorReplies])
         snapshot.tracing = tracing(top?[.tracing])
         snapshot.pinObservation = pinObservation(top?[.pins])
+        snapshot.policy = policy(top?[.policy])
         checkWays(top, snapshot)
         warnOfBypasses(top?[.hosts], snapshot)
         checkRuleReach(top?[.hosts], snapshot)
@@ -76,6 +77,7 @@ struct SnapshotReader {
         checkUpstreams(top?[.listeners], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
         warnOfReportFolder(top?[.cache], snapshot)
+        warnOfPolicyFolder(top?[.policy], snapshot)
         warnOfMemory(top?[.cache], top?[.limits], snapshot)
         return snapshot
     }

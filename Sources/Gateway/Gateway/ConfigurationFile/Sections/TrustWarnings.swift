@@ -47,7 +47,10 @@ extension SnapshotReader {
                     "never applies: an earlier entry (hosts[\(earlier)]\(line)) matches all of "
                         + "\(pattern)\(consequence); put this entry before that one")
             }
-            for pattern in entry.match { coverage.insert(pattern, owner: index) }
+            // What no pattern matches comes last, wherever it is written.
+            for pattern in entry.match where pattern != .everything {
+                coverage.insert(pattern, owner: index)
+            }
         }
     }
 

@@ -1,0 +1,106 @@
+import HTTPTypes
+
+// What a task's interceptors do with its requests.
+extension RequestRunner {
+    /// The interceptors of a request and of its session, in this order.
+    static func interceptors(
+        _ session: SessionConfiguration, _ options: RequestOptions
+    ) -> [any RequestInterceptor] {
+        switch (options.interceptor, session.interceptor) {
+        case (nil, nil): []
+        case (let one?, nil), (nil, let one?): [one]
+        case (let own?, let shared?): [own, shared]
+        }
+    }
+
+    private func intercepted(
+        _ history: RequestHistory
+    ) -> (attempt: RequestAttempt, by: [any RequestInterceptor]) {
+        let origin = history.unadapted?.origin
+        let isToOtherOrigin = origin != request.origin && origin != history.adaptedOrigin
+        let attempt = RequestAttempt(
+            task: handle.identifier, cause: history.cause,
+            retryCount: history.counts.interceptorRetries, isToOtherOrigin: isToOtherOrigin)
+        return (
+            attempt, interceptors.filter { !isToOtherOrigin || $0.interceptsOtherOrigins }
+        )
+    }
+
+    /// Lets the interceptors adapt the next request.
+    func adapt(_ history: inout RequestHistory) async throws(ClientError) {
+        guard let unadapted = history.unadapted else { return }
+        history.request = unadapted
+        let (attempt, interceptors) = intercepted(history)
+        guard !interceptors.isEmpty else { return }
+        let adapted = await handle.call { () -> Result<HTTPRequest, any Error> in
+            do {
+                var request = unadapted
+                for interceptor in interceptors {
+                    request = try await interceptor.adapt(request, for: attempt)
+                }
+                return .success(request)
+            } catch {
+                return .failure(error)
+            }
+        }
+        try handle.check()
+        switch adapted {
+        case .success(let adapted):
+            history.request = adapted
+            if adapted != unadapted { report(.adapted(adapted, from: unadapted)) }
+            history.adaptedOrigin = history.adaptedOrigin ?? adapted.origin
+        case .failure(let error):
+            throw error as? ClientError
+                ?? ClientError(
+                    .requestAdaptationFailed, "the request could not be adapted: \(error)",
+                    of: unadapted, underlying: error)
+        }
+    }
+
+    /// Asks the interceptors whether a request is sent again. Returns the delay before that, or
+    /// `nil` if it is not.
+    func delay(
+        dueTo outcome: RequestOutcome, _ history: inout RequestHistory
+    ) async throws(ClientError) -> Duration? {
+        guard history.unadapted != nil, !history.isGivenUp,
+            history.counts.interceptorRetries < RequestAttempt.maximumRetryCount,
+            history.content?.isRepeatable ?? true, outcome.error?.endsTask != true
+        else { return nil }
+        let (request, (attempt, interceptors)) = (history.request, intercepted(history))
+        guard !interceptors.isEmpty else { return nil }
+        let result = await handle.call { () -> RetryResult in
+            for interceptor in interceptors {
+                let result = await interceptor.retry(request, dueTo: outcome, for: attempt)
+                if case .doNotRetry = result { continue }
+                return result
+            }
+            return .doNotRetry
+        }
+        try handle.check()
+        var wait = Duration.zero
+        switch result {
+        case .retry: break
+        case .retryWithDelay(let delay):
+            guard delay < session.configuration.resourceTimeout - handle.elapsed else {
+                return nil
+            }
+            wait = delay
+        case .doNotRetry: return nil
+        case .doNotRetryWithError(let error):
+            history.isGivenUp = true
+            throw error as? ClientError
+                ?? ClientError(
+                    .requestRetryFailed, "the request is not sent again: \(error)", of: request,
+                    underlying: error)
+        }
+        history.counts.interceptorRetries += 1
+        history.cause = .retry
+        report(.retried(request, after: wait))
+        return wait
+    }
+}
+
+extension ClientError {
+    /// Whether the task ends, whatever an interceptor says.
+    fileprivate var endsTask: Bool { reason == .cancelled || reason == .sessionInvalidated }
+}

@@ -1,0 +1,226 @@
+import Clocks
+import Documents
+import HTTPTypes
+import Locking
+
+/// A transport that records what another one answers, so that a ``HARReplayer`` can answer it
+/// later.
+///
+///     let recorder = HARRecorder(try SessionManager().transport)
+///     configuration.transport = recorder
+///     …
+///     try recorder.archive.bytes    // to be written to a file
+///
+/// Contents are kept in memory, up to ``maximumContentBytes`` each; an exchange with more is passed
+/// on, and not recorded. Neither is one that fails.
+public final class HARRecorder: SessionTransport {
+    private let base: any SessionTransport
+    private let entries = Locked<[HARArchive.Entry]>([])
+    private let keepsSecrets: Bool
+    /// The maximum size of a recorded content, in bytes.
+    public let maximumContentBytes: Int
+    /// The maximum number of exchanges that are recorded.
+    public static let maximumEntries = 100_000
+
+    /// Creates a recorder.
+    ///
+    /// - Parameters:
+    ///   - base: What answers the requests, for example ``SessionManager/transport``.
+    ///   - keepsSecrets: Whether Authorization, Proxy-Authorization, Cookie and Set-Cookie are
+    ///     recorded as they are. By default, their values are `***`.
+    ///   - maximumContentBytes: See ``maximumContentBytes``.
+    public init(
+        _ base: any SessionTransport, keepsSecrets: Bool = false,
+        maximumContentBytes: Int = 16 << 20
+    ) {
+        (self.base, self.keepsSecrets) = (base, keepsSecrets)
+        self.maximumContentBytes = maximumContentBytes
+    }
+
+    /// What has been recorded so far.
+    public var archive: HARArchive { HARArchive(entries: entries.withLock { $0 }) }
+
+    public func response(to request: TransportRequest) async throws -> TransportResponse {
+        let began = Clock.wallMilliseconds()
+        let started = Clock.monotonicMicroseconds()
+        let sent = try await request.content.collect(atMost: maximumContentBytes)
+        let pipe = ContentPipe {}
+        if !sent.isEmpty { pipe.push(sent) }
+        pipe.finish()
+        let response = try await base.response(
+            to: TransportRequest(head: request.head, content: TransportContent(pipe: pipe)))
+        let record: @Sendable ([UInt8]) -> Void = { [self] content in
+            var entry = HARArchive.Entry(
+                startedDateTime: HARRecorder.text(began), request: masked(request.head),
+                requestContent: sent, response: masked(response.head), content: content)
+            entry.time = .microseconds(Clock.monotonicMicroseconds() - started)
+            entries.withLock { entries in
+                if entries.count < Self.maximumEntries { entries.append(entry) }
+            }
+        }
+        return response.observed(atMost: maximumContentBytes, whole: record)
+    }
+
+    public func pins(presentedBy host: String, port: Int) -> [String]? {
+        base.pins(presentedBy: host, port: port)
+    }
+
+    private static func text(_ milliseconds: Int64) -> String {
+        HARText.time(milliseconds: milliseconds)
+    }
+
+    private func masked(_ request: HTTPRequest) -> HTTPRequest {
+        var request = request
+        request.headerFields = masked(request.headerFields)
+        return request
+    }
+
+    private func masked(_ response: HTTPResponse) -> HTTPResponse {
+        var response = response
+        response.headerFields = masked(response.headerFields)
+        return response
+    }
+
+    private func masked(_ fields: HTTPFields) -> HTTPFields {
+        keepsSecrets ? fields : fields.masked
+    }
+}
+
+extension HTTPFields {
+    /// The fields with `***` in place of credentials and cookies.
+    package var masked: HTTPFields {
+        let secrets: [HTTPField.Name] = [
+            .authorization, .proxyAuthorization, .cookie, .setCookie,
+        ]
+        var masked = HTTPFields()
+        for field in self {
+            masked.append(
+                secrets.contains(field.name) ? HTTPField(name: field.name, value: "***") : field)
+        }
+        return masked
+    }
+}
+
+extension TransportContent {
+    /// Collects all of the content, up to a maximum size.
+    fileprivate func collect(atMost maximum: Int) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let part = try await pipe.next() {
+            guard bytes.count + part.count <= maximum else {
+                throw ClientError(
+                    .contentTooLong,
+                    "the content to be recorded is longer than \(maximum) bytes")
+            }
+            bytes += part
+        }
+        return bytes
+    }
+}
+
+extension TransportResponse {
+    /// The same response, whose content is reported once all of it has been passed on, unless it is
+    /// longer than a maximum.
+    fileprivate func observed(
+        atMost maximum: Int, whole: @escaping @Sendable ([UInt8]) -> Void
+    ) -> TransportResponse {
+        switch content {
+        case .bytes(let bytes):
+            if bytes.count <= maximum, error == nil { whole(bytes) }
+            return self
+        case .source(let source):
+            let error = error
+            let observed: Source = { take in
+                let kept = Locked<[UInt8]?>([])
+                try await source { part in
+                    kept.withLock { bytes in
+                        guard let count = bytes?.count, count + part.count <= maximum else {
+                            bytes = nil
+                            return
+                        }
+                        bytes?.append(contentsOf: part)
+                    }
+                    let isWanted = await take(part)
+                    if !isWanted { kept.withLock { $0 = nil } }
+                    return isWanted
+                }
+                if error == nil, let bytes = kept.withLock({ $0 }) { whole(bytes) }
+            }
+            return replacing(.source(observed))
+        }
+    }
+}
+
+/// A transport that answers from an HTTP Archive.
+///
+///     configuration.transport = HARReplayer(try HARArchive(bytes))
+///
+/// A request is answered by the next entry with its method and URL that has not answered one yet;
+/// once all have, by the last one again. The content of the request need not be the same. Requests
+/// without an entry fail with ``ClientError/Reason/transportFailed``.
+public final class HARReplayer: SessionTransport {
+    private struct Key: Hashable {
+        var method: String
+        var url: String
+
+        init(_ request: HTTPRequest) {
+            (method, url) = (request.method.rawValue, request.url)
+        }
+    }
+
+    private let entries: [Key: [HARArchive.Entry]]
+    private let next = Locked<[Key: Int]>([:])
+
+    /// Creates a transport that answers from an archive.
+    public init(_ archive: HARArchive) {
+        entries = Dictionary(grouping: archive.entries) { Key($0.request) }
+    }
+
+    public func response(to request: TransportRequest) async throws -> TransportResponse {
+        let key = Key(request.head)
+        guard let found = entries[key] else {
+            throw ClientError(
+                .transportFailed,
+                "the archive has no response to \(key.method) \(ClientError.shown(key.url))",
+                of: request.head)
+        }
+        let index = next.withLock { next in
+            let index = next[key] ?? 0
+            next[key] = min(index + 1, found.count - 1)
+            return index
+        }
+        var response = TransportResponse(content: found[index].content)
+        response.head = found[index].response
+        return response
+    }
+}
+
+extension SessionManager {
+    /// The session as a transport of another one: requests are sent as they are, without redirects
+    /// and retries and cookies, which are the other session's.
+    ///
+    /// A ``HARRecorder`` records what it answers.
+    public var transport: any SessionTransport { NetworkTransport(session: self) }
+}
+
+/// Sends requests by a session.
+private struct NetworkTransport: SessionTransport {
+    let session: SessionManager
+
+    func response(to request: TransportRequest) async throws -> TransportResponse {
+        var options = RequestOptions()
+        options.redirects = RedirectRule.none
+        options.retries = .never
+        options.handlesCookies = false
+        let hasContent =
+            request.head.headerFields.contains(.contentLength)
+            || ![.get, .head, .delete].contains(request.head.method)
+        let length = request.head.headerFields[values: .contentLength].first.flatMap { Int64($0) }
+        let response = try await session.response(
+            for: request.head,
+            content: hasContent ? .stream(request.content, length: length) : nil, options: options)
+        var answer = TransportResponse(stream: response.content)
+        answer.head = response.head
+        answer.head.headerFields[.transferEncoding] = nil
+        return answer
+    }
+}

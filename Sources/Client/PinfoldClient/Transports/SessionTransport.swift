@@ -1,0 +1,160 @@
+public import Documents
+public import HTTPTypes
+
+/// Carries the requests of a session instead of the network (``SessionConfiguration/transport``):
+/// for tests, and for whatever else answers requests within the process.
+///
+/// Everything else is in front of it: redirects, challenges, retries, cookies, the cache, the
+/// limits, timeouts and the decoding of content. A session with a transport opens no socket; it
+/// uses no proxies and opens no WebSockets.
+public protocol SessionTransport: Sendable {
+    /// Answers a request.
+    ///
+    /// It is called in a task of its own, which is cancelled if nobody waits for the response any
+    /// more.
+    ///
+    /// - Throws: ``TransportError``, for which the session does what it does for the same fault of
+    ///   the network; ``ClientError``, with which the task fails; or any other error, with which it
+    ///   fails as ``ClientError/underlying`` of ``ClientError/Reason/transportFailed``.
+    func response(to request: TransportRequest) async throws -> TransportResponse
+
+    /// Returns the pins of the chain that a server presents, in the form of ``CertificatePin``, or
+    /// `nil` for a server that is trusted whatever the session's ``SecurityPolicy``. If none of
+    /// them is pinned, requests to the server fail before they reach the transport. By default, all
+    /// servers are trusted.
+    ///
+    /// It is called on the thread of the session's runtime, and must return at once.
+    ///
+    /// - Parameters:
+    ///   - host: The host of an `https` URL, in lower case.
+    ///   - port: Its port.
+    func pins(presentedBy host: String, port: Int) -> [String]?
+}
+
+extension SessionTransport {
+    public func pins(presentedBy host: String, port: Int) -> [String]? { nil }
+}
+
+/// A request that reaches a ``SessionTransport``.
+public struct TransportRequest: Sendable {
+    /// The request as it would be sent, with its cookies and the conditions of the cache.
+    public let head: HTTPRequest
+    /// The content.
+    public let content: TransportContent
+}
+
+/// The content of a request that reaches a ``SessionTransport``, part by part. It can be read once,
+/// by one task, and need not be read.
+public struct TransportContent: AsyncSequence, Sendable {
+    public typealias Element = [UInt8]
+
+    let pipe: ContentPipe
+
+    public func makeAsyncIterator() -> Iterator { Iterator(pipe: pipe) }
+
+    /// Iterates over the parts as they arrive.
+    public struct Iterator: AsyncIteratorProtocol {
+        let pipe: ContentPipe
+
+        /// Returns the next part, which is never empty, or `nil` at the end.
+        ///
+        /// - Throws: `CancellationError` if the request ends before its content.
+        public mutating func next() async throws -> [UInt8]? { try await pipe.next() }
+
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws -> [UInt8]? { try await pipe.next() }
+    }
+
+    /// Collects all of the content.
+    public func collect() async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while let part = try await pipe.next() { bytes += part }
+        return bytes
+    }
+}
+
+/// The answer of a ``SessionTransport``.
+public struct TransportResponse: Sendable {
+    /// Passes on the parts of the content, until it is told that no more are wanted.
+    typealias Source = @Sendable (_ take: @Sendable ([UInt8]) async -> Bool) async throws -> Void
+
+    enum Content: Sendable {
+        case bytes([UInt8])
+        case source(Source)
+    }
+
+    /// Status and fields. If there is no Content-Length and the length is known, it is added.
+    /// Content that is shorter than the Content-Length is interrupted. The status must not be that
+    /// of an interim response (100 to 199).
+    public var head: HTTPResponse
+    private(set) var content: Content
+    /// The trailers.
+    public var trailers: HTTPFields = [:]
+    /// How long the head is delayed.
+    public var delay = Duration.zero
+    /// What happens after the content instead of its end.
+    public var error: TransportError?
+
+    /// Creates a response with content in memory.
+    public init(
+        status: HTTPResponse.Status = .ok, fields: HTTPFields = [:], content: [UInt8] = []
+    ) {
+        head = HTTPResponse(status: status, headerFields: fields)
+        self.content = .bytes(content)
+    }
+
+    /// Creates a response with text, in UTF-8. Without a Content-Type, it is `text/plain`.
+    public init(status: HTTPResponse.Status = .ok, fields: HTTPFields = [:], text: String) {
+        self.init(status: status, fields: fields, content: Array(text.utf8))
+        setType("text/plain; charset=utf-8")
+    }
+
+    /// Creates a response with JSON. Without a Content-Type, it is `application/json`.
+    public init(status: HTTPResponse.Status = .ok, fields: HTTPFields = [:], json: DocumentValue) {
+        self.init(status: status, fields: fields, content: Array(json.description.utf8))
+        setType("application/json")
+    }
+
+    /// Creates a response with content that arrives part by part. The next part is requested when
+    /// the previous one has been accepted. An error that the sequence throws is one of the
+    /// transport; see ``SessionTransport/response(to:)``.
+    public init<Parts: AsyncSequence & Sendable>(
+        status: HTTPResponse.Status = .ok, fields: HTTPFields = [:], stream: Parts
+    ) where Parts.Element == [UInt8] {
+        head = HTTPResponse(status: status, headerFields: fields)
+        content = .source { take in
+            for try await part in stream { guard await take(part) else { return } }
+        }
+    }
+
+    /// Returns the response with other content.
+    func replacing(_ content: Content) -> TransportResponse {
+        var response = self
+        response.content = content
+        return response
+    }
+
+    private mutating func setType(_ type: String) {
+        if !head.headerFields.contains(.contentType) { head.headerFields[.contentType] = type }
+    }
+
+    /// The length of the content, if it is known.
+    var length: Int? { if case .bytes(let bytes) = content { bytes.count } else { nil } }
+}
+
+/// A fault of the network, as a ``SessionTransport`` can have it.
+public enum TransportError: Error, Sendable, Hashable, CaseIterable {
+    /// The host name has no address.
+    case nameNotResolved
+    /// The server refuses the connection.
+    case connectionRefused
+    /// The connection is not established in time.
+    case connectTimedOut
+    /// The server's certificate chain is not valid.
+    case notTrusted
+    /// The connection is closed before the end of the response.
+    case connectionLost
+    /// The server does not respond in time.
+    case timedOut
+}

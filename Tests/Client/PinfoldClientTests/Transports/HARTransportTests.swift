@@ -1,0 +1,208 @@
+import Documents
+import HTTPTypes
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("A recording of requests")
+struct HARTransportTests {
+    private static let binary: [UInt8] = [0, 1, 0xFF]
+
+    /// A service with text, bytes, a redirect, and cookies.
+    private static func service() -> MockTransport {
+        let mock = MockTransport()
+        mock.on(.get, "http://a.test/text") { _ in
+            TransportResponse(fields: [.setCookie: "secret=1"], text: "täxt")
+        }
+        mock.on(.get, "http://a.test/binary") { _ in
+            TransportResponse(
+                fields: [.contentType: "application/octet-stream"], content: binary)
+        }
+        mock.on(.post, "http://a.test/echo") { request in
+            TransportResponse(content: try await request.content.collect())
+        }
+        mock.on(.get, "http://a.test/moved") { _ in
+            TransportResponse(status: .found, fields: [.location: "/text"])
+        }
+        mock.on(.get, "http://a.test/stream") { _ in
+            TransportResponse(stream: parts(["one", "two"]))
+        }
+        return mock
+    }
+
+    private func withSession(
+        _ transport: any SessionTransport, _ body: (SessionManager) async throws -> Void
+    ) async throws {
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        var configuration = SessionConfiguration.patient
+        configuration.transport = transport
+        try await body(try SessionManager(configuration: configuration, runtime: runtime))
+    }
+
+    /// Requests everything, and returns what there was.
+    private func use(_ session: SessionManager) async throws -> [[UInt8]] {
+        var found: [[UInt8]] = []
+        for path in ["text", "binary", "moved", "stream"] {
+            let fields: HTTPFields = [.authorization: "Bearer secret"]
+            let request = try HTTPRequest(.get, "http://a.test/\(path)", fields: fields)
+            found.append(try await session.data(for: request).content)
+        }
+        for content in [Array("sent".utf8), Self.binary] {
+            let request = try HTTPRequest(.post, "http://a.test/echo")
+            found.append(try await session.data(for: request, content: .bytes(content)).content)
+        }
+        return found
+    }
+
+    @Test func `answers like what was recorded, also after it was a file`() async throws {
+        let recorder = HARRecorder(Self.service())
+        var expected: [[UInt8]] = []
+        try await withSession(recorder) { expected = try await use($0) }
+        #expect(expected[0] == Array("täxt".utf8))
+        #expect(expected[5] == Self.binary)
+        let bytes = recorder.archive.bytes
+        let archive = try HARArchive(bytes)
+        #expect(archive.entries.count == recorder.archive.entries.count)
+        #expect(archive.bytes == bytes)
+        try await withSession(HARReplayer(archive)) {
+            let replayed = try await use($0)
+            #expect(replayed == expected)
+        }
+    }
+
+    @Test func `has no secrets unless they are to be kept`() async throws {
+        for keeps in [false, true] {
+            let recorder = HARRecorder(Self.service(), keepsSecrets: keeps)
+            try await withSession(recorder) { _ = try await use($0) }
+            let text = String(decoding: recorder.archive.bytes, as: UTF8.self)
+            #expect(text.contains("secret") == keeps)
+            #expect(text.contains("***") != keeps)
+        }
+    }
+
+    @Test func `is an HTTP Archive`() async throws {
+        let recorder = HARRecorder(Self.service())
+        try await withSession(recorder) { session in
+            let request = try HTTPRequest(.get, "http://a.test/text?a=b+c&d")
+            _ = try await session.data(for: request)
+        }
+        let document = try JSONDocument.value(of: recorder.archive.bytes)
+        let log = try #require(document["log"])
+        #expect(log["version"] == .string("1.2"))
+        guard case .array(let entries)? = log["entries"], let entry = entries.first else {
+            Issue.record("no entries")
+            return
+        }
+        let query = DocumentValue.array([
+            .dictionary(["name": .string("a"), "value": .string("b c")]),
+            .dictionary(["name": .string("d"), "value": .string("")]),
+        ])
+        #expect(entry["request"]?["queryString"] == query)
+        #expect(entry["response"]?["content"]?["text"] == .string("täxt"))
+        #expect(entry["response"]?["content"]?["size"] == .number(5))
+        for member in ["startedDateTime", "time", "cache", "timings"] {
+            #expect(entry[member] != nil)
+        }
+    }
+
+    @Test func `leaves out what is too long or fails`() async throws {
+        let mock = Self.service()
+        mock.on(.get, "http://a.test/fails") { _ in throw TransportError.connectionRefused }
+        mock.on(.get, "http://a.test/cut") { _ in
+            TransportResponse(stream: parts(["one"], then: TransportError.connectionLost))
+        }
+        let recorder = HARRecorder(mock, maximumContentBytes: 4)
+        try await withSession(recorder) { session in
+            for (path, isRecorded) in [
+                ("text", false), ("stream", false), ("binary", true), ("fails", false),
+                ("cut", false),
+            ] {
+                let before = recorder.archive.entries.count
+                _ = try? await session.data(for: try HTTPRequest(.get, "http://a.test/\(path)"))
+                #expect(recorder.archive.entries.count == before + (isRecorded ? 1 : 0))
+            }
+            let error = await failure {
+                _ = try await session.data(
+                    for: try HTTPRequest(.post, "http://a.test/echo"), content: .text("12345"))
+            }
+            #expect(error?.reason == .contentTooLong)
+        }
+    }
+
+    @Test func `answers with its entries in their order, and the last one again`() async throws {
+        let request = try HTTPRequest(.get, "http://a.test/")
+        let archive = HARArchive(
+            entries: ["one", "two"].map {
+                HARArchive.Entry(
+                    request: request, response: HTTPResponse(status: .ok),
+                    content: Array($0.utf8))
+            })
+        try await withSession(HARReplayer(archive)) { session in
+            for text in ["one", "two", "two"] {
+                let response = try await session.data(for: request)
+                #expect(response.text == text)
+            }
+            let error = await failure {
+                _ = try await session.data(for: try HTTPRequest(.get, "http://a.test/other"))
+            }
+            #expect(error?.reason == .transportFailed)
+        }
+    }
+
+    @Test func `is read as browsers write it`() throws {
+        let text = """
+            {"log": {"entries": [{"startedDateTime": "2026-11-30T10:00:00.000+01:00", "time": 1.5,
+            "request": {"method": "GET", "url": "https://a.test/?q", "headers": [
+              {"name": ":authority", "value": "a.test"}, {"name": "accept", "value": "*/*"}]},
+            "response": {"status": 200, "statusText": "", "headers": [
+              {"name": "content-encoding", "value": "br"}, {"name": "etag", "value": "\\"1\\""}],
+              "content": {"size": 3, "text": "AAH/", "encoding": "base64"}}}]}}
+            """
+        let entry = try #require(try HARArchive(Array(text.utf8)).entries.first)
+        #expect(entry.request.url == "https://a.test/?q")
+        #expect(entry.request.headerFields[.accept] == "*/*")
+        #expect(entry.request.headerFields.count == 1)
+        #expect(entry.response.headerFields == [.eTag: "\"1\""])
+        #expect(entry.content == Self.binary)
+        #expect(entry.time == .microseconds(1500))
+    }
+
+    @Test(arguments: [
+        ("", "the archive is not JSON"), ("{}", "the archive has no log.entries"),
+        (#"{"log": {"entries": [{}]}}"#, "log.entries[0] has no valid request.method"),
+        (
+            #"{"log": {"entries": [{"request": {"method": "GET", "url": "x"}}]}}"#,
+            "log.entries[0] has no valid request.url"
+        ),
+        (
+            #"{"log": {"entries": [{"request": {"method": "GET", "url": "http://a.test/"}}]}}"#,
+            "log.entries[0] has no valid response.status"
+        ),
+    ])
+    func `that is not valid is refused with the reason`(text: String, problem: String) {
+        let error = #expect(throws: HARError.self) { try HARArchive(Array(text.utf8)) }
+        #expect(error?.description.contains(problem) == true)
+    }
+
+    @Test func `can be made of what a session gets from the network`() async throws {
+        try await withServer { connection, request in
+            connection.respond(
+                "200 OK", ["Set-Cookie: a=1"], "\(request.startLine) \(request.text)")
+            return true
+        } _: { server, runtime in
+            let network = try SessionManager(configuration: .patient, runtime: runtime)
+            let recorder = HARRecorder(network.transport)
+            var configuration = SessionConfiguration.patient
+            configuration.transport = recorder
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let request = try HTTPRequest(.post, "\(server.url)/a")
+            let response = try await session.data(for: request, content: .text("x"))
+            #expect(response.text == "POST /a HTTP/1.1 x")
+            #expect(recorder.archive.entries.map(\.content) == [response.content])
+            // Cookies are those of the session in front.
+            #expect(network.configuration.cookies?.cookies.isEmpty == true)
+            #expect(session.configuration.cookies?.cookies.count == 1)
+        }
+    }
+}

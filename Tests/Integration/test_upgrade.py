@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from support.askers import Clients
 from support.gateway import free_port
+from support.observed import Rotating, chains, wait_chains
 from support.origin import HTTPOrigin, reply, serving
 from support.reports import HOST, Collector, configuration, files, serve
 from support.reports import ask as ask_host
@@ -504,3 +505,34 @@ def test_reports_that_wait_move(succession, origin, pki):
         until(lambda: files(one.gateway) == [], "its file is gone")
         assert len(taker.reports) == 1
     assert "cannot be used" not in one.gateway.log()
+
+
+# Keys of servers that are remembered
+
+
+def test_a_successor_knows_the_keys_that_were_seen(succession, origin, pki):
+    turning = Rotating(pki.intermediate.issue(HOST))
+    there = origin(lambda _: reply(b"genuine", "200 OK", "Cache-Control: no-store",
+                                   "Connection: close"), tls=turning.context)
+    one = succession({
+        "hosts": [{"match": [HOST], "upgrade": "https", "pins": "observe"}],
+        "tls": {"roots": [str(pki.root.pem_file)]}})
+
+    def ask_it() -> None:
+        assert one.gateway.get(f"http://{HOST}:{there.port}/").status == 200
+
+    # What was seen a moment before is not written yet: the successor has it all the same.
+    ask_it()
+    ask_it()
+    one.upgrade()
+    until(lambda: one.members() == {one.pid}, "the one before has ended")
+    assert [chain["verified"] for chain in wait_chains(one.gateway, HOST, 1)] == [2]
+    start = len(one.gateway.log())
+    ask_it()
+    turning.use(pki.intermediate.issue(HOST))
+    ask_it()
+    until(lambda: "a key never seen before" in one.log_from(start), "it is told of")
+    assert len(wait_chains(one.gateway, HOST, 2)) == 2
+    one.upgrade()
+    until(lambda: one.members() == {one.pid}, "the one before has ended")
+    assert [chain["verified"] for chain in chains(one.gateway, HOST)] == [3, 1]

@@ -68,7 +68,7 @@ def normal(line: str) -> str:
     line = re.sub(r"sha256(//?)[A-Za-z0-9+/]+…", r"sha256\1…", line)
     line = re.sub(r"^id: [0-9a-f]{16}$", "id: ID", line)
     line = re.sub(r"(?:[0-9A-F]{2}:){8,}(?:[0-9A-F]{2}|…)", "FINGERPRINT", line)
-    line = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", line)
+    line = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "TIME", line)
     return re.sub(r"\(\d+ days\)", "(N days)", line)
 
 

@@ -28,7 +28,7 @@ extension PublishedState {
                     if case .unusable = $0.outcome { $0.path } else { nil }
                 },
                 needRestart: reload.needRestart),
-            policy: policy,
+            policy: policyReport,
             lastReload: reload.last,
             listeners: reload.listeners.map { listener in
                 let open = accepting[listener.key] ?? 0

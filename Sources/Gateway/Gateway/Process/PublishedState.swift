@@ -88,7 +88,7 @@ final class PublishedState: Sendable {
     }
 
     /// The policy from elsewhere; `nil` if none is configured.
-    var policy: PolicyReport? {
+    var policyReport: PolicyReport? {
         PolicyReport(policies.standing, now: Clock.wallMilliseconds())
     }
 

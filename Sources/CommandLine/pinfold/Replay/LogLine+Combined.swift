@@ -1,5 +1,3 @@
-import HTTPCore
-
 // Apache's combined format, with what the gateway's access log has behind it.
 extension LogLine {
     /// `client - user [time] "method target version" status bytes "referer" "agent" id reason`,
@@ -11,12 +9,12 @@ extension LogLine {
             return false
         }
         set(.client, client)
-        if !isDash(user) { set(.user, append(unescaped(user))) }
+        if !isDash(user) { set(.user, value(of: user)) }
         guard at < end, self[at] == UInt8(ascii: "[") else { return false }
         let start = at + 1
         while at < end, self[at] != UInt8(ascii: "]") { at += 1 }
-        guard at < end, let time = Self.rfc3339(slice(start..<at)) else { return false }
-        set(.time, append(time))
+        guard at < end, let time = appendRFC3339(start..<at) else { return false }
+        set(.time, time)
         at += 1
         guard let request = quoted(&at, end), let status = word(&at, end), word(&at, end) != nil,
             quoted(&at, end) != nil, quoted(&at, end) != nil, let id = word(&at, end),
@@ -31,22 +29,19 @@ extension LogLine {
             let isQuoted = at < end && self[at] == UInt8(ascii: "\"")
             guard let value = isQuoted ? quoted(&at, end) : word(&at, end) else { return false }
             guard let field = Self.field(slice(name)) else { continue }
-            set(field, isQuoted ? append(unescaped(value)) : value)
+            set(field, isQuoted ? self.value(of: value) : value)
         }
         return true
     }
 
     private mutating func setRequestLine(_ line: Range<Int>) {
         if isDash(line) { return }
-        let parts = slice(line).split(
-            separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
-        guard parts.count >= 2 else { return }
-        set(.method, append(unescaped(parts[0].startIndex..<parts[0].endIndex)))
-        let target =
-            parts[1]
-            .startIndex..<(parts.count > 2 ? parts[parts.count - 2] : parts[1])
-            .endIndex
-        set(.target, append(unescaped(target)))
+        // From the first space to the last one, if there are two.
+        guard let first = line.first(where: { self[$0] == 0x20 }),
+            let last = line.last(where: { self[$0] == 0x20 })
+        else { return }
+        set(.method, value(of: line.lowerBound..<first))
+        set(.target, value(of: (first + 1)..<(last > first ? last : line.upperBound)))
     }
 
     private func isDash(_ range: Range<Int>) -> Bool {
@@ -86,9 +81,14 @@ extension LogLine {
         return start..<at
     }
 
+    /// Where the bytes are that a text with escapes stands for; where it is itself, if it has none.
+    private mutating func value(of range: Range<Int>) -> Range<Int> {
+        let hasEscapes = range.contains { self[$0] == UInt8(ascii: "\\") }
+        return hasEscapes ? append(unescaped(range)) : range
+    }
+
     /// The bytes that escapes stand for (Apache 2.4, mod_log_config).
     private func unescaped(_ range: Range<Int>) -> [UInt8] {
-        guard slice(range).contains(UInt8(ascii: "\\")) else { return Array(slice(range)) }
         var text: [UInt8] = []
         var at = range.lowerBound
         while at < range.upperBound {
@@ -115,18 +115,34 @@ extension LogLine {
         return text
     }
 
-    /// `21/Nov/2026:16:00:19 +0000` in the form of RFC 3339.
-    private static func rfc3339(_ time: ArraySlice<UInt8>) -> [UInt8]? {
-        let text = Array(time)
-        guard text.count == 26, let month = CivilDate.month(named: text[3..<6]) else { return nil }
-        let digits = month < 10 ? "0\(month)" : "\(month)"
-        var result = Array(text[7..<11])
-        result += "-\(digits)-".utf8
-        result += text[..<2]
-        result.append(UInt8(ascii: "T"))
-        result += text[12..<20]
-        result += text[21..<24]
-        result.append(UInt8(ascii: ":"))
-        return result + text[24...]
+    /// The abbreviations of months.
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ].map { Array($0.utf8) }
+
+    /// Appends `21/Nov/2026:16:00:19 +0000` in the form of RFC 3339.
+    /// - Returns: where it is; `nil` for anything else.
+    private mutating func appendRFC3339(_ time: Range<Int>) -> Range<Int>? {
+        guard time.count == 26 else { return nil }
+        let at = time.lowerBound
+        let (one, two, three) = (self[at + 3], self[at + 4], self[at + 5])
+        guard
+            let month = Self.months.firstIndex(where: {
+                $0[0] == one && $0[1] == two && $0[2] == three
+            })
+        else { return nil }
+        let start = count
+        append(from: at + 7, count: 4)
+        append(UInt8(ascii: "-"))
+        append(UInt8(ascii: "0") + UInt8((month + 1) / 10))
+        append(UInt8(ascii: "0") + UInt8((month + 1) % 10))
+        append(UInt8(ascii: "-"))
+        append(from: at, count: 2)
+        append(UInt8(ascii: "T"))
+        append(from: at + 12, count: 8)
+        append(from: at + 21, count: 3)
+        append(UInt8(ascii: ":"))
+        append(from: at + 24, count: 2)
+        return start..<count
     }
 }

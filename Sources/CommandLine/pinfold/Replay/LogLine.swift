@@ -110,10 +110,21 @@ struct LogLine {
     /// A number, true, false or null.
     private static func isWord(_ word: ArraySlice<UInt8>) -> Bool {
         guard let first = word.first else { return false }
-        if first == UInt8(ascii: "-") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first {
-            return word.dropFirst().allSatisfy { "0123456789.eE+-".utf8.contains($0) }
+        switch first {
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            return word.dropFirst().allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "e"),
+                    UInt8(ascii: "E"), UInt8(ascii: "+"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+        case UInt8(ascii: "t"): return word.elementsEqual("true".utf8)
+        case UInt8(ascii: "f"): return word.elementsEqual("false".utf8)
+        case UInt8(ascii: "n"): return word.elementsEqual("null".utf8)
+        default: return false
         }
-        return ["true", "false", "null"].contains { word.elementsEqual($0.utf8) }
     }
 
     /// Reads a string at a position, which moves behind it.
@@ -218,6 +229,14 @@ struct LogLine {
         return start..<bytes.count
     }
 
+    /// Appends a byte.
+    mutating func append(_ byte: UInt8) { bytes.append(byte) }
+
+    /// Appends bytes that are there already.
+    mutating func append(from start: Int, count: Int) {
+        for index in start..<(start + count) { bytes.append(bytes[index]) }
+    }
+
     func slice(_ range: Range<Int>) -> ArraySlice<UInt8> { bytes[range] }
 
     // MARK: Names
@@ -234,8 +253,9 @@ struct LogLine {
 
     /// The field of a name; `nil` if it does not matter.
     static func field(_ name: ArraySlice<UInt8>) -> LogField? {
-        guard name.count < names.count else { return nil }
-        for (known, field) in names[name.count] where name.elementsEqual(known) { return field }
+        guard name.count < names.count, let first = name.first else { return nil }
+        for (known, field) in names[name.count]
+        where known[0] == first && name.elementsEqual(known) { return field }
         return nil
     }
 }

@@ -26,18 +26,13 @@ enum LineReading {
 
 /// Makes requests of lines.
 struct LogInterpreter {
-    /// A host and port, and whether it is asked for over TLS.
-    private struct Authority {
-        var host: String
-        var port: UInt16
-        var isSecure: Bool
-    }
-
-    private let listeners: [ListenerConfiguration]
+    /// The only listener that takes requests for proxies, and the only one that takes others; `nil`
+    /// if there are several.
+    private let forward: String?
+    private let reverse: String?
     private let readsOutcomes: Bool
-    private var authorities: [ArraySlice<UInt8>: Authority?] = [:]
+    private var authorities = AuthorityTable()
     private var clock: (text: [UInt8], seconds: Int64) = ([], 0)
-    private static let remembered = 65_536
 
     /// - Parameter configurations: those that requests are judged under. Of lines that do not name
     ///   their listener, theirs are the ones that it may be.
@@ -45,7 +40,13 @@ struct LogInterpreter {
     init(_ configurations: [ConfigurationSnapshot], readsOutcomes: Bool = true) {
         self.readsOutcomes = readsOutcomes
         var names: Set<String> = []
-        listeners = configurations.flatMap(\.listeners).filter { names.insert($0.name).inserted }
+        let listeners = configurations.flatMap(\.listeners)
+            .filter { names.insert($0.name).inserted }
+        func only(_ fitting: [ListenerConfiguration]) -> String? {
+            fitting.count == 1 ? fitting[0].name : nil
+        }
+        forward = only(listeners.filter(\.kind.isForward))
+        reverse = only(listeners.filter { !$0.kind.isForward })
     }
 
     mutating func interpret(_ line: LogLine) -> LineReading {
@@ -60,13 +61,11 @@ struct LogInterpreter {
             return .undecided("refused before it was known what for: \(reason ?? "")")
         }
         var lacking: [LogField] = []
-        let missing = [LogField.time, .client, .method, .target].filter { !line.has($0) }
-        lacking += missing
-        let method = line.bytes(.method)
-        guard missing.isEmpty, let form = form(of: line) else {
-            return lacking.isEmpty ? .undecided("its target names no host") : .lacks(lacking)
-        }
-        let listener = line.text(.listener) ?? self.listener(for: form.form)
+        for field in Self.required where !line.has(field) { lacking.append(field) }
+        guard lacking.isEmpty else { return .lacks(lacking) }
+        guard let form = form(of: line) else { return .undecided("its target names no host") }
+        let (method, methodName) = Self.method(line.bytes(.method))
+        let listener = line.text(.listener) ?? (form.form == .path ? reverse : forward)
         if listener == nil { lacking.append(.listener) }
         let client = Self.client(line.bytes(.client))
         if client == nil, !lacking.contains(.client) { lacking.append(.client) }
@@ -77,8 +76,8 @@ struct LogInterpreter {
         }
         let request = PastRequest(
             listener: listener, client: client, user: line.text(.user), form: form.form,
-            host: form.host, port: form.port, method: Method(logged: method),
-            methodName: Array(method), target: Array(form.target), seconds: seconds,
+            host: form.host, port: form.port, method: method, methodName: methodName,
+            target: Array(form.target), seconds: seconds,
             address: line.has(.parent) ? nil : Self.address(line.bytes(.upstream)))
         return .request(
             LoggedRequest(
@@ -86,6 +85,9 @@ struct LogInterpreter {
                 outcome: readsOutcomes ? Standing(logged: line, form.form) : Standing(),
                 time: line.text(.time) ?? "", id: line.text(.id)))
     }
+
+    /// The fields without which nothing is known of a request.
+    private static let required: [LogField] = [.time, .client, .method, .target]
 
     // MARK: The target
 
@@ -98,68 +100,62 @@ struct LogInterpreter {
         let target = line.bytes(.target)
         let isPath = target.first == UInt8(ascii: "/")
         if line.bytes(.method).elementsEqual("CONNECT".utf8) {
-            guard !line.has(.tunnel), let named = authority(target, scheme: "https://") else {
+            guard !line.has(.tunnel), let named = authorities.authority(target, .https) else {
                 return nil
             }
             return (.tunnel, named.host, named.port, [])
         }
         if line.has(.tunnel) {
-            guard let named = authority(line.bytes(.tunnel), scheme: "https://") else { return nil }
+            guard let named = authorities.authority(line.bytes(.tunnel), .https) else { return nil }
             return (.inTunnel, named.host, named.port, Self.path(of: target))
         }
         if line.has(.authority) {
-            guard let named = authority(line.bytes(.authority), scheme: "http://") else {
+            guard let named = authorities.authority(line.bytes(.authority), .http) else {
                 return nil
             }
             return (.named(isSecure: false), named.host, named.port, Self.path(of: target))
         }
         if isPath { return (.path, "", 0, target) }
         let path = Self.path(of: target)
-        guard let named = authority(target[..<path.startIndex], scheme: "") else { return nil }
+        guard let named = authorities.authority(target[..<path.startIndex], .own) else {
+            return nil
+        }
         return (.named(isSecure: named.isSecure), named.host, named.port, path)
     }
 
     /// The path and query of a target.
     private static func path(of target: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         if target.first == UInt8(ascii: "/") { return target }
-        guard let start = target.firstRange(of: Array("://".utf8))?.upperBound else {
-            return target[target.endIndex...]
+        let slash = UInt8(ascii: "/")
+        // The first "://".
+        let colon = target.indices.dropLast(2).first {
+            target[$0] == UInt8(ascii: ":") && target[$0 + 1] == slash && target[$0 + 2] == slash
         }
-        return target[start...].drop {
+        guard let colon else { return target[target.endIndex...] }
+        return target[(colon + 3)...].drop {
             $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
         }
     }
 
-    /// A host and port, read by the parser for requests.
-    private mutating func authority(
-        _ text: ArraySlice<UInt8>, scheme: String
-    ) -> Authority? {
-        let key = scheme.utf8 + text
-        if let known = authorities[key[...]] { return known }
-        if authorities.count >= Self.remembered { authorities = [:] }
-        var found: Authority?
-        if let target = try? TargetURL(
-            url: String(decoding: key, as: UTF8.self) + "/", limits: HeadLimits())
-        {
-            found = Authority(host: target.host, port: target.port, isSecure: target.isSecure)
-        }
-        authorities[key[...]] = .some(found)
-        return found
-    }
-
-    /// The only listener that takes such requests; `nil` if there are several.
-    private func listener(for form: PastRequest.Form) -> String? {
-        let fitting = listeners.filter { ($0.kind.isForward) == (form != .path) }
-        return fitting.count == 1 ? fitting[0].name : nil
-    }
-
     // MARK: Values
+
+    /// The methods that have a name, each with that.
+    private static let methods = Method.allCases.filter { $0 != .other }.map { method in
+        (method: method, name: Array("\(method.name)".utf8))
+    }
+
+    /// The method of a name, which is case-sensitive (RFC 9110 §9.1), and the name.
+    private static func method(_ name: ArraySlice<UInt8>) -> (Method, [UInt8]) {
+        for known in methods where name.elementsEqual(known.name) {
+            return (known.method, known.name)
+        }
+        return (.other, Array(name))
+    }
 
     /// A client's address, with or without its port.
     private static func client(_ text: ArraySlice<UInt8>) -> IPAddress? {
         if text.elementsEqual(IPNetwork.unixWord.utf8) { return .unnamed }
-        let bytes = Array(text)
-        return IPAddress(literal: bytes.span) ?? address(text)
+        return IPAddress(literal: text.span) ?? address(text)
     }
 
     /// The address of an address and port.
@@ -169,8 +165,7 @@ struct LogInterpreter {
         if host.first == UInt8(ascii: "["), host.last == UInt8(ascii: "]") {
             host = host.dropFirst().dropLast()
         }
-        let bytes = Array(host)
-        return IPAddress(literal: bytes.span)
+        return IPAddress(literal: host.span)
     }
 
     private mutating func seconds(_ text: ArraySlice<UInt8>) -> Int64? {
@@ -232,14 +227,4 @@ enum ReasonKinds {
         }
         return result
     }()
-}
-
-extension Method {
-    /// The method of a name, which is case-sensitive (RFC 9110 §9.1).
-    init(logged name: ArraySlice<UInt8>) {
-        let known = Self.allCases.first { method in
-            method.name.withUTF8Buffer { name.elementsEqual($0) }
-        }
-        self = known ?? .other
-    }
 }

@@ -7,8 +7,9 @@ import Trust
 /// Judges the requests of logs under a configuration, and compares that with what another one says
 /// or with what the log says.
 struct Replayer {
-    /// A configuration with what judges by it.
-    fileprivate struct Side {
+    /// A configuration with what judges by it. A class, because the configuration is large, and
+    /// would be copied for each line.
+    fileprivate final class Side {
         let configuration: ConfigurationSnapshot
         let judge: RequestJudge
         let keys: ObservedKeysJudge
@@ -146,7 +147,7 @@ struct Replayer {
 
 extension Replayer.Side {
     /// Whether addresses are allowed and denied alike.
-    fileprivate func decidesDestinationsLike(_ other: Self) -> Bool {
+    fileprivate func decidesDestinationsLike(_ other: Replayer.Side) -> Bool {
         configuration.access.allow == other.configuration.access.allow
             && configuration.access.deny == other.configuration.access.deny
     }

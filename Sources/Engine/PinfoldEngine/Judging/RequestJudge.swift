@@ -19,8 +19,14 @@ package final class RequestJudge {
     private var identities: [String: Identity?] = [:]
     private var clients: [IPAddress: Bool] = [:]
 
-    /// The number of hosts, users and clients that are remembered: then all are forgotten.
+    /// The bytes of the names of hosts and users that are remembered.
+    private var standingBytes = 0
+    private var identityBytes = 0
+
+    /// The number of hosts, users and clients that are remembered, and the bytes of the names of
+    /// hosts, and of users: then all of them are forgotten.
     private static let remembered = 65_536
+    private static let rememberedBytes = 8 << 20
 
     /// - Parameter policy: a snapshot for queries.
     package init(_ policy: PolicySnapshot) {
@@ -111,7 +117,10 @@ package final class RequestJudge {
     /// Who a user is; `nil` if nobody can have the name.
     private func identity(_ user: String) -> Identity? {
         if let known = identities[user] { return known }
-        if identities.count >= Self.remembered { identities = [:] }
+        identityBytes += user.utf8.count
+        if identities.count >= Self.remembered || identityBytes > Self.rememberedBytes {
+            (identities, identityBytes) = ([:], user.utf8.count)
+        }
         let identity = configuration.authentication.identity(ofUser: user)
         identities[user] = .some(identity)
         return identity
@@ -124,7 +133,10 @@ package final class RequestJudge {
     ) -> HostStanding {
         let key = HostStanding.Key(host: host, port: port, approach: approach)
         if let known = standings[key] { return known }
-        if standings.count >= Self.remembered { standings = [:] }
+        standingBytes += host.utf8.count
+        if standings.count >= Self.remembered || standingBytes > Self.rememberedBytes {
+            (standings, standingBytes) = ([:], host.utf8.count)
+        }
         let made = HostStanding(key, policy)
         standings[key] = made
         return made

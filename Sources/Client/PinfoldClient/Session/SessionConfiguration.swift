@@ -307,6 +307,11 @@ public struct RequestOptions: Sendable {
     public var decodesContent: Bool?
     /// Overrides ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
+    /// How the content of the request is compressed, or `nil` if it is sent as it is. Content in
+    /// memory is compressed before it is sent; other content while it is sent, in chunks, because
+    /// its length is then not known. If the request has a Content-Encoding, its content is
+    /// compressed already, and left alone.
+    public var compression: RequestCompression?
     /// Overrides ``HTTPSessionManager/parameterStyle``.
     public var parameterStyle: ParameterStyle?
     /// Overrides ``HTTPSessionManager/encoder``.

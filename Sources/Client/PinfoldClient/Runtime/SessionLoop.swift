@@ -36,8 +36,10 @@ final class SessionLoop {
     let environment: Environment
     let ingress: Ingress
     let peer: Endpoint
-    /// Whether a transport answers instead of the network, so that servers have no address.
-    let hasTransport: Bool
+    /// What a transport answers instead of the network, or `nil`.
+    private let transports: TransportStreams?
+    /// Whether a transport answers, so that servers have no address.
+    var hasTransport: Bool { transports != nil }
     private let sockets: SessionSockets
     private unowned let runtime: RuntimeLoop
     private var queue: RequestQueue
@@ -79,7 +81,9 @@ final class SessionLoop {
         cache = parts.cache
         whenEnded = parts.ended
         peer = own
-        hasTransport = parts.transport != nil
+        transports = parts.transport.map {
+            TransportStreams($0.transport, $0.configuration, own, on: runtime)
+        }
         sockets = SessionSockets(parts.connections, parts.places)
         ingress = Ingress(
             name: "client", label: .other, endpoint: own,
@@ -87,9 +91,7 @@ final class SessionLoop {
         environment = Environment(
             index: 0, loop: runtime.loop, policy: parts.policy, shared: parts.shared,
             metrics: parts.metrics,
-            upstreams: parts.transport.map {
-                TransportStreams($0.transport, $0.configuration, own, on: runtime)
-            }, sockets: sockets)
+            upstreams: transports, sockets: sockets)
         do throws(Errno) { try environment.start() } catch { return nil }
     }
 
@@ -233,6 +235,7 @@ final class SessionLoop {
     private func close() {
         guard !hasEnded else { return }
         hasEnded = true
+        transports?.close()
         environment.closeConnections()
         environment.close()
         runtime.sessionEnded(number)

@@ -30,9 +30,13 @@ final class TransportStreams: UpstreamSource {
         consumer.upstreamReady(
             runtime.addTransportStream { number in
                 TransportStream(
-                    number, of: transport, for: consumer, at: origin, endpoint, on: runtime)
+                    number, of: transport, in: self, for: consumer, at: origin, endpoint,
+                    on: runtime)
             })
     }
+
+    /// Ends all streams without notifying anyone, as the environment ends its connections.
+    func close() { runtime.cancelTransportStreams(of: self) }
 
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {}
 

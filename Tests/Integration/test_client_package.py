@@ -59,6 +59,7 @@ MIGRATION = {
     "An upload with progress": r"200 OK 9\n",
     "A download to a file, and resuming it": r"range\.txt 100000\n(?:.*\n)*100000\n",
     "Pins": r"clearTextRefused \[\]\n",
+    "Pins for some hosts, and where to connect": r"200 OK\nclearTextRefused\n",
     "Suspending, resuming, cancelling": r"failure",
     "Redirects": r"302(?:.*\n)*/get\n",
     "Credentials": r"200",

@@ -192,6 +192,68 @@ public enum Sockets {
         return fd
     }
 
+    /// Where a connection begins, instead of where the system's routes say.
+    public struct Source: Sendable, Hashable {
+        /// The name of an interface, such as `eth0`; `nil` for any. Some kernels let only a
+        /// privileged process choose one.
+        public var interface: String?
+        /// The local address for connections to IPv4 addresses; `nil` for any.
+        public var address4: IPAddress?
+        /// The local address for connections to IPv6 addresses; `nil` for any.
+        public var address6: IPAddress?
+
+        public init(
+            interface: String? = nil, address4: IPAddress? = nil, address6: IPAddress? = nil
+        ) {
+            (self.interface, self.address4) = (interface, address4)
+            self.address6 = address6
+        }
+    }
+
+    /// Starts a connection from a source; see ``connect(to:)``.
+    public static func connect(
+        to endpoint: Endpoint, from source: Source
+    ) throws(Errno) -> Int32 {
+        let fd = socket(family(endpoint), stream | flags, 0)
+        guard fd >= 0 else { throw Errno.last }
+        do throws(Errno) {
+            try begin(fd, at: source, for: endpoint)
+        } catch {
+            Descriptors.close(fd)
+            throw error
+        }
+        _ = set(fd, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        var address = KernelAddress(endpoint)
+        if address.withPointer({ CLinux.connect(fd, $0, $1.pointee) }) != 0 {
+            let error = Errno.last
+            guard error == .inProgress || error == .interrupted else {
+                Descriptors.close(fd)
+                throw error
+            }
+        }
+        return fd
+    }
+
+    private static func begin(
+        _ fd: Int32, at source: Source, for endpoint: Endpoint
+    ) throws(Errno) {
+        if let interface = source.interface {
+            let name = Array(interface.utf8)
+            let result = name.withUnsafeBytes {
+                setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, $0.baseAddress, socklen_t($0.count))
+            }
+            guard result == 0 else { throw Errno.last }
+        }
+        let isV4 = endpoint.address.unmapped.family == .v4
+        guard let local = isV4 ? source.address4 : source.address6 else { return }
+        // The port is chosen when it connects, so that more connections find one.
+        _ = set(fd, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, 1)
+        var address = KernelAddress(Endpoint(address: local, port: 0))
+        guard address.withPointer({ CLinux.bind(fd, $0, $1.pointee) }) == 0 else {
+            throw Errno.last
+        }
+    }
+
     /// Lets the kernel probe the peer of a connection that may be silent for a long time (TCP
     /// keep-alive): first after a minute of silence; the connection fails two minutes later at the
     /// latest.

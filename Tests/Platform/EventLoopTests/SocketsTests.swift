@@ -346,6 +346,23 @@ struct DescriptorExhaustionTests {
         #expect(Errno(code: code).isExhaustion == isExhaustion)
     }
 
+    @Test func `a connection begins at the address that is chosen`() throws {
+        let (listener, at) = try listening(on: loopbacks[0])
+        let chosen = try #require(IPAddress("127.0.0.2"))
+        let near = OwnedDescriptor(
+            try Sockets.connect(to: at, from: Sockets.Source(address4: chosen)))
+        let (_, peer) = try accepted(listener.fd)
+        #expect(peer.address == chosen)
+        #expect(Sockets.localEndpoint(near.fd) == peer)
+        let absent = Sockets.Source(address4: IPAddress("192.0.2.1"))
+        #expect(throws: Errno(code: EADDRNOTAVAIL)) {
+            try Sockets.connect(to: at, from: absent)
+        }
+        #expect(throws: Errno(code: ENODEV)) {
+            try Sockets.connect(to: at, from: Sockets.Source(interface: "none-such"))
+        }
+    }
+
     @Test func `an error has its text and number`() {
         #expect(Errno.connectionRefused.description == "Connection refused (errno 111)")
     }

@@ -1,3 +1,5 @@
+import ContentCoding
+
 /// The content of a request.
 public struct RequestContent: Sendable {
     enum Source: Sendable {
@@ -8,6 +10,10 @@ public struct RequestContent: Sendable {
     }
 
     let source: Source
+    /// How the source is compressed while it is sent, or `nil` if it is not.
+    private(set) var compression: RequestCompression?
+    /// The length of what the source provides, or `nil` if it is not known.
+    private let sourceLength: Int64?
     /// The length in bytes, or `nil` if it is not known in advance. The content is then sent in
     /// chunks (RFC 9112 section 7.1).
     public let length: Int64?
@@ -21,6 +27,7 @@ public struct RequestContent: Sendable {
     ) {
         self.source = source
         self.length = length
+        sourceLength = length
         self.pause = pause
         self.isRepeatable = isRepeatable
     }
@@ -112,22 +119,38 @@ public struct RequestContent: Sendable {
         }
     }
 
+    private init(_ content: RequestContent, _ compression: RequestCompression) {
+        (source, sourceLength) = (content.source, content.sourceLength)
+        self.compression = compression
+        length = nil
+        (pause, isRepeatable) = (content.pause, content.isRepeatable)
+    }
+
+    /// The content, compressed: at once if it is in memory, otherwise while it is sent, so that its
+    /// length is not known in advance.
+    func compressed(
+        by compression: RequestCompression
+    ) throws(ContentCodingError) -> RequestContent {
+        guard case .bytes(let bytes) = source else { return RequestContent(self, compression) }
+        return .bytes(try ContentCodings.encode(bytes, as: compression.coding))
+    }
+
     /// How the end of the content is marked.
     var framing: RequestHeadText.Framing { length.map { .length($0) } ?? .chunked }
 
     /// The content in the form that the loop sends.
     func outgoing(on runtime: ClientRuntime) -> OutgoingContent {
         guard length != 0 else { return .none }
+        let feed: any ContentFeed
         switch source {
         case .bytes(let bytes): return bytes.isEmpty ? .none : .bytes(bytes)
         case .reader(let isForeign, let open):
-            return .feed(
-                SourceFeed(
-                    length: length, pauseMilliseconds: pause.wholeMilliseconds,
-                    on: isForeign ? runtime.sources : runtime.readers, open: open))
-        case .stream(let make):
-            return .feed(MeasuredFeed(make(), length: length))
+            feed = SourceFeed(
+                length: sourceLength, pauseMilliseconds: pause.wholeMilliseconds,
+                on: isForeign ? runtime.sources : runtime.readers, open: open)
+        case .stream(let make): feed = MeasuredFeed(make(), length: sourceLength)
         }
+        return .feed(compression.map { CompressingFeed(feed, $0) } ?? feed)
     }
 }
 

@@ -44,10 +44,12 @@ public protocol RequestAuthenticator<Credential>: Sendable {
 }
 
 extension RequestAuthenticator {
+    /// Whether the status is 401.
     public func isAuthenticationFailure(
         _ response: HTTPResponse, of request: HTTPRequest
     ) -> Bool { response.status.code == 401 }
 
+    /// Whether applying the credential does not change the request.
     public func isRequest(
         _ request: HTTPRequest, authenticatedWith credential: Credential
     ) -> Bool {
@@ -255,6 +257,8 @@ public struct BearerCredential: AuthenticationCredential, Hashable {
 public struct BearerAuthenticator: RequestAuthenticator {
     private let body: @Sendable (BearerCredential?) async throws -> BearerCredential
 
+    /// Creates an authenticator.
+    ///
     /// - Parameter refresh: See ``RequestAuthenticator/refresh(_:)``.
     public init(
         refresh: @escaping @Sendable (BearerCredential?) async throws -> BearerCredential

@@ -49,14 +49,17 @@ public protocol RequestRetrier: Sendable {
 public protocol RequestInterceptor: RequestAdapter, RequestRetrier {}
 
 extension RequestAdapter {
+    /// Other origins are left out.
     public var interceptsOtherOrigins: Bool { false }
 }
 
 extension RequestRetrier {
+    /// Other origins are left out.
     public var interceptsOtherOrigins: Bool { false }
 }
 
 extension RequestInterceptor {
+    /// Other origins are left out.
     public var interceptsOtherOrigins: Bool { false }
 
     /// Returns the request unchanged.

@@ -14,7 +14,9 @@ public protocol EventMonitor: Sendable {
 }
 
 extension EventMonitor {
+    /// Does nothing.
     public func request(_ task: TaskIdentifier, _ event: RequestEvent) {}
+    /// Does nothing.
     public func session(_ event: SessionEvent) {}
 }
 

@@ -184,7 +184,8 @@ extension SessionManager {
     private func proxy(
         for request: HTTPRequest, to origin: RequestOrigin, _ options: RequestOptions
     ) throws(ClientError) -> Proxy? {
-        guard configuration.transport == nil else { return nil }
+        guard configuration.transport == nil, configuration.connections.everything == nil
+        else { return nil }
         let rules = options.proxies.map { ProxyRules($0) } ?? proxyRules
         do throws(ClientError) { return try rules.proxy(for: origin) } catch {
             throw error.about(request)

@@ -95,6 +95,12 @@ package final class RuntimeLoop {
         return stream
     }
 
+    func cancelTransportStreams(of source: TransportStreams) {
+        for stream in Array(transportStreams.values) where stream.source === source {
+            stream.cancel()
+        }
+    }
+
     func transportStreamEnded(_ number: UInt64) { transportStreams[number] = nil }
 
     // MARK: Watches

@@ -17,14 +17,17 @@ struct SessionParts: Sendable {
     let cache: SessionCache?
     /// What answers requests instead of the network, or `nil`.
     let transport: TransportParts?
+    /// From where connections are made, and where hosts are instead of where their names say.
+    let connections: ConnectionOptions
+    let places: SessionPlaces?
     /// Called when the session has ended, with an error if it was not ended on request.
     let ended: @Sendable (ClientError?) -> Void
 }
 
-/// A session's transport, and the policy with which its servers are evaluated.
+/// A session's transport, and the configuration with whose policies servers are evaluated.
 struct TransportParts: Sendable {
     let transport: any SessionTransport
-    let security: SecurityPolicy
+    let configuration: SessionConfiguration
 }
 
 /// A session on the loop's thread: its environment, and its waiting and active transfers.
@@ -33,8 +36,11 @@ final class SessionLoop {
     let environment: Environment
     let ingress: Ingress
     let peer: Endpoint
-    /// Whether a transport answers instead of the network, so that servers have no address.
-    let hasTransport: Bool
+    /// What a transport answers instead of the network, or `nil`.
+    private let transports: TransportStreams?
+    /// Whether a transport answers, so that servers have no address.
+    var hasTransport: Bool { transports != nil }
+    private let sockets: SessionSockets
     private unowned let runtime: RuntimeLoop
     private var queue: RequestQueue
     /// Kept until the last request has ended.
@@ -75,16 +81,17 @@ final class SessionLoop {
         cache = parts.cache
         whenEnded = parts.ended
         peer = own
-        hasTransport = parts.transport != nil
+        transports = parts.transport.map {
+            TransportStreams($0.transport, $0.configuration, own, on: runtime)
+        }
+        sockets = SessionSockets(parts.connections, parts.places)
         ingress = Ingress(
             name: "client", label: .other, endpoint: own,
             role: .forward, isIntermediary: false)
         environment = Environment(
             index: 0, loop: runtime.loop, policy: parts.policy, shared: parts.shared,
             metrics: parts.metrics,
-            upstreams: parts.transport.map {
-                TransportStreams($0.transport, $0.security, own, on: runtime)
-            })
+            upstreams: transports, sockets: sockets)
         do throws(Errno) { try environment.start() } catch { return nil }
     }
 
@@ -102,7 +109,7 @@ final class SessionLoop {
     /// The text of a server's address: many consecutive requests go to the same one.
     func text(of server: Endpoint) -> String {
         if let last = lastServer, last.endpoint == server { return last.text }
-        let text = "\(server)"
+        let text = sockets.text(of: server)
         lastServer = (server, text)
         return text
     }
@@ -228,6 +235,7 @@ final class SessionLoop {
     private func close() {
         guard !hasEnded else { return }
         hasEnded = true
+        transports?.close()
         environment.closeConnections()
         environment.close()
         runtime.sessionEnded(number)

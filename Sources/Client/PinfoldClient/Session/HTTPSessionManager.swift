@@ -59,7 +59,11 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         var base: URIReference?
         if let baseURL {
             let root = try HTTPRequest(.get, baseURL)
-            if configuration.securityPolicy.mode != .none, root.scheme != "https" {
+            let policy =
+                root.origin.map {
+                    configuration.securityPolicy(for: $0.host, port: Int($0.port))
+                } ?? configuration.securityPolicy
+            if policy.mode != .none, root.scheme != "https" {
                 throw ClientError(
                     .invalidSecurityPolicy,
                     "pins prove nothing without TLS; expected an https URL", url: baseURL)

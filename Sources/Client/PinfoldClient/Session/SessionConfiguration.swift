@@ -1,12 +1,17 @@
 import HTTPCore
 public import HTTPTypes
 import PinfoldConfiguration
+import Trust
 
 /// Configures how a session sends requests. It is a value: a session keeps the copy with which it
 /// was created.
 public struct SessionConfiguration: Sendable {
     /// Determines which servers the session trusts.
     public var securityPolicy = SecurityPolicy.default
+    /// The policies of single hosts, which apply instead of ``securityPolicy``.
+    public var trustPolicies = TrustPolicies()
+    /// Where the session connects to, and from.
+    public var connections = ConnectionOptions()
     /// Determines which requests use a proxy. By default, the environment's variables do, as in
     /// other programs. ``securityPolicy`` applies to the servers behind a proxy as well.
     public var proxies = ProxyConfiguration.environment
@@ -131,33 +136,15 @@ public struct SessionConfiguration: Sendable {
     /// Creates a configuration with default values.
     public init() {}
 
-    /// The configuration for the engine: one entry for all hosts.
+    /// The policy for a host.
+    func securityPolicy(for host: String, port: Int) -> SecurityPolicy {
+        trustPolicies.policy(for: host, port: port) ?? securityPolicy
+    }
+
+    /// The configuration for the engine.
     func snapshot() throws(ClientError) -> ConfigurationSnapshot {
-        var tls = UpstreamTLS(
-            minimum: minimumTLS == .tls13 ? .tls13 : .tls12, roots: securityPolicy.roots)
-        tls.profile = nil
-        var entry = HostEntry(tls: tls)
-        entry.name = "session"
-        entry.cacheStores = cacheMemoryBytes > 0
-        entry.cacheKeyFields = ["authorization"]
-        // If TLS would prove nothing, clear text is allowed.
-        if securityPolicy.mode == .none { entry.clearText = .allow }
-        var pinsets: [PinsetEntry] = []
-        if let pinset = securityPolicy.pinset {
-            if let problem = pinset.configurationError {
-                throw ClientError(problem)
-            }
-            pinsets = [PinsetEntry(pinset: pinset)]
-            entry.pinsets = [0]
-        }
-        // Entries that differ in their client certificate. The last one is for all other hosts.
-        var entries = clientCertificates.map { certificate in
-            var shown = entry
-            shown.match = certificate.patterns
-            shown.tls.clientIdentity = certificate.identity
-            return shown
-        }
-        entries.append(entry)
+        let (entries, pinsets) = try entries()
+        let tls = entries[entries.count - 1].tls
         var snapshot = ConfigurationSnapshot(
             workers: .fixed(1), listeners: [],
             hosts: HostTable(entries: entries, everyOther: entries.count - 1), pinsets: pinsets,
@@ -172,6 +159,47 @@ public struct SessionConfiguration: Sendable {
         snapshot.limits = limits
         snapshot.timeouts = timeouts
         return snapshot
+    }
+
+    /// An entry for each policy and client certificate; the last one is for all other hosts.
+    private func entries() throws(ClientError) -> ([HostEntry], [PinsetEntry]) {
+        var entries: [HostEntry] = []
+        var pinsets: [PinsetEntry] = []
+        // Of several entries that match a host, the first one applies.
+        for rule in trustPolicies.rules {
+            let entry = try entry(of: rule.policy, &pinsets)
+            for certificate in clientCertificates {
+                let both = rule.patterns.flatMap { pattern in
+                    certificate.patterns.compactMap { pattern.intersection($0) }
+                }
+                if !both.isEmpty {
+                    entries.append(entry.matching(both, showing: certificate))
+                }
+            }
+            entries.append(entry.matching(rule.patterns))
+        }
+        let entry = try entry(of: securityPolicy, &pinsets)
+        entries += clientCertificates.map { entry.matching($0.patterns, showing: $0) }
+        return (entries + [entry], pinsets)
+    }
+
+    private func entry(
+        of policy: SecurityPolicy, _ pinsets: inout [PinsetEntry]
+    ) throws(ClientError) -> HostEntry {
+        var tls = UpstreamTLS(
+            minimum: minimumTLS == .tls13 ? .tls13 : .tls12, roots: policy.roots)
+        tls.profile = nil
+        var entry = HostEntry(tls: tls)
+        entry.name = "session"
+        entry.cacheStores = cacheMemoryBytes > 0
+        entry.cacheKeyFields = ["authorization"]
+        // If TLS would prove nothing, clear text is allowed.
+        if policy.mode == .none { entry.clearText = .allow }
+        guard let pinset = policy.pinset else { return entry }
+        if let problem = pinset.configurationError { throw ClientError(problem) }
+        entry.pinsets = [pinsets.count]
+        pinsets.append(PinsetEntry(pinset: pinset))
+        return entry
     }
 
     private var limits: LimitsConfiguration {
@@ -202,6 +230,18 @@ public struct SessionConfiguration: Sendable {
         // wait for it.
         timeouts.collapseMilliseconds = 0
         return timeouts
+    }
+}
+
+extension HostEntry {
+    /// The same for hosts with one of these patterns, with a client certificate for them.
+    fileprivate func matching(
+        _ patterns: [HostPattern], showing certificate: ClientCertificate? = nil
+    ) -> HostEntry {
+        var entry = self
+        entry.match = patterns
+        if let certificate { entry.tls.clientIdentity = certificate.identity }
+        return entry
     }
 }
 
@@ -267,6 +307,11 @@ public struct RequestOptions: Sendable {
     public var decodesContent: Bool?
     /// Overrides ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
+    /// How the content of the request is compressed, or `nil` if it is sent as it is. Content in
+    /// memory is compressed before it is sent; other content while it is sent, in chunks, because
+    /// its length is then not known. If the request has a Content-Encoding, its content is
+    /// compressed already, and left alone.
+    public var compression: RequestCompression?
     /// Overrides ``HTTPSessionManager/parameterStyle``.
     public var parameterStyle: ParameterStyle?
     /// Overrides ``HTTPSessionManager/encoder``.

@@ -107,9 +107,11 @@ public final class SessionManager: Sendable {
         } catch {
             throw ClientError(.outOfResources, "no descriptor: \(error)", underlying: error)
         }
+        let places = SessionPlaces(configuration.connections)
         let shared = SharedEnvironment(
             mailboxes: [mailbox], resolver: runtime.resolver, store: cache?.store,
-            labels: labels, reviewer: configuration.challenges.map { ServerTrust.reviewer($0) })
+            labels: labels, reviewer: configuration.challenges.map { ServerTrust.reviewer($0) },
+            names: places)
         // Nobody reads these counters, but the engine's code writes them.
         let dimensions = MetricsDimensions(reasons: Reason.tokens.count)
         return SessionParts(
@@ -121,8 +123,9 @@ public final class SessionManager: Sendable {
             webSockets: configuration.maximumWebSockets,
             eventStreams: configuration.maximumEventStreams, cache: cache,
             transport: configuration.transport.map {
-                TransportParts(transport: $0, security: configuration.securityPolicy)
+                TransportParts(transport: $0, configuration: configuration)
             },
+            connections: configuration.connections, places: places,
             ended: { registry.sessionEnded($0) })
     }
 

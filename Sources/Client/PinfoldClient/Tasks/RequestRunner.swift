@@ -122,8 +122,17 @@ final class RequestRunner: Sendable {
         _ content: RequestContent?, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output {
         handle.begin()
+        var (first, content) = (session.completed(request, options), content)
+        if let compression = options.compression {
+            do throws(ClientError) {
+                (first, content) = try compression.applied(to: first, content)
+            } catch {
+                if !isPart { handle.complete(TaskCompletion(of: handle, error: error)) }
+                throw error
+            }
+        }
         var history = RequestHistory(
-            request: session.completed(request, options), content: content,
+            request: first, content: content,
             cause: part?.cause ?? .task, counts: AttemptCounts(retries: part?.retries ?? 0),
             metrics: TaskMetrics(task: handle.identifier))
         if !interceptors.isEmpty { history.unadapted = history.request }

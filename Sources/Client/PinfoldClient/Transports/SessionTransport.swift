@@ -32,6 +32,7 @@ public protocol SessionTransport: Sendable {
 }
 
 extension SessionTransport {
+    /// All servers are trusted.
     public func pins(presentedBy host: String, port: Int) -> [String]? { nil }
 }
 

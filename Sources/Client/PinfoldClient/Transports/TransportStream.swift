@@ -23,6 +23,8 @@ final class TransportStream: UpstreamStream {
     var serverCertificate: ServerCertificate? { nil }
 
     private let transport: any SessionTransport
+    /// Whose stream it is.
+    unowned let source: TransportStreams
     private unowned let runtime: RuntimeLoop
     private let origin: Origin
     private let limits: HeadLimits
@@ -49,10 +51,12 @@ final class TransportStream: UpstreamStream {
     private static let reservedBytes = 64
 
     init(
-        _ number: UInt64, of transport: any SessionTransport, for consumer: any UpstreamConsumer,
-        at origin: Origin, _ endpoint: Endpoint, on runtime: RuntimeLoop
+        _ number: UInt64, of transport: any SessionTransport, in source: TransportStreams,
+        for consumer: any UpstreamConsumer, at origin: Origin, _ endpoint: Endpoint,
+        on runtime: RuntimeLoop
     ) {
-        (self.number, self.transport, self.consumer) = (number, transport, consumer)
+        (self.number, self.transport, self.source) = (number, transport, source)
+        self.consumer = consumer
         (self.origin, self.endpoint, self.runtime) = (origin, endpoint, runtime)
         limits = origin.policy.headLimits
         let post = runtime.post

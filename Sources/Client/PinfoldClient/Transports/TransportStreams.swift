@@ -7,7 +7,7 @@ import Trust
 /// connections.
 final class TransportStreams: UpstreamSource {
     private let transport: any SessionTransport
-    private let security: SecurityPolicy
+    private let configuration: SessionConfiguration
     private unowned let runtime: RuntimeLoop
     /// In place of a server's address.
     private let endpoint: Endpoint
@@ -15,10 +15,11 @@ final class TransportStreams: UpstreamSource {
     private let limit = SharedLimit()
 
     init(
-        _ transport: any SessionTransport, _ security: SecurityPolicy, _ endpoint: Endpoint,
-        on runtime: RuntimeLoop
+        _ transport: any SessionTransport, _ configuration: SessionConfiguration,
+        _ endpoint: Endpoint, on runtime: RuntimeLoop
     ) {
-        (self.transport, self.security, self.endpoint) = (transport, security, endpoint)
+        (self.transport, self.configuration) = (transport, configuration)
+        self.endpoint = endpoint
         self.runtime = runtime
     }
 
@@ -29,9 +30,13 @@ final class TransportStreams: UpstreamSource {
         consumer.upstreamReady(
             runtime.addTransportStream { number in
                 TransportStream(
-                    number, of: transport, for: consumer, at: origin, endpoint, on: runtime)
+                    number, of: transport, in: self, for: consumer, at: origin, endpoint,
+                    on: runtime)
             })
     }
+
+    /// Ends all streams without notifying anyone, as the environment ends its connections.
+    func close() { runtime.cancelTransportStreams(of: self) }
 
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {}
 
@@ -39,6 +44,7 @@ final class TransportStreams: UpstreamSource {
 
     /// Why a server is not trusted, or `nil` if it is.
     private func distrust(of origin: Origin) -> TrustError? {
+        let security = configuration.securityPolicy(for: origin.host, port: Int(origin.port))
         guard security.mode != .none,
             let presented = transport.pins(
                 presentedBy: origin.host, port: Int(origin.port))

@@ -67,7 +67,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         name = []
     }
 
-    private let shape: Shape
+    private var shape: Shape
     /// In lower case, without wildcard, brackets, port and trailing dot.
     private let name: [UInt8]
     /// The only port that matches; `nil` if every port does.
@@ -215,6 +215,54 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     package func matches(host: String, port: UInt16) -> Bool {
         let bytes = Array(host.utf8)
         return matches(host: bytes.span, port: port)
+    }
+
+    /// The pattern for the hosts that both patterns match; `nil` if there are none.
+    package func intersection(_ other: HostPattern) -> HostPattern? {
+        guard port == nil || other.port == nil || port == other.port,
+            var common = commonHosts(other) ?? other.commonHosts(self)
+        else { return nil }
+        common.port = port ?? other.port
+        return common
+    }
+
+    /// The hosts that both match, if it is one of some of the pairs; the others are mirrored.
+    private func commonHosts(_ other: HostPattern) -> HostPattern? {
+        switch (shape, other.shape) {
+        case (_, .everything): self
+        case (.address(let address), .address(let another)): address == another ? self : nil
+        case (.exact, .exact), (.exact, .oneLabel), (.exact, .anyDepth):
+            other.atEveryPort.matches(host: name.span, port: 0) ? self : nil
+        case (.oneLabel, .oneLabel): name == other.name ? self : nil
+        case (.oneLabel, .anyDepth):
+            if isWithin(other.name) {
+                self
+            } else if other.isWithin(name), Self.labels(other.name) == Self.labels(name) + 1 {
+                other.exactly
+            } else {
+                nil
+            }
+        case (.anyDepth, .anyDepth): isWithin(other.name) ? self : nil
+        default: nil
+        }
+    }
+
+    /// Whether its name is a domain, or a name under it.
+    private func isWithin(_ domain: [UInt8]) -> Bool {
+        name == domain
+            || name.count > domain.count && name.suffix(domain.count).elementsEqual(domain)
+                && name[name.count - domain.count - 1] == UInt8(ascii: ".")
+    }
+
+    private static func labels(_ name: [UInt8]) -> Int {
+        name.count { $0 == UInt8(ascii: ".") } + 1
+    }
+
+    /// Its domain itself.
+    private var exactly: HostPattern {
+        var pattern = self
+        pattern.shape = .exact
+        return pattern
     }
 
     /// Whether the first `count` bytes of `host` end in the pattern's name; the caller ensures that

@@ -34,6 +34,8 @@ package final class SharedEnvironment: Sendable {
     let serverObserver: (any ServerObserving)?
     /// Reviews servers before anything is sent to them; `nil` if the policy alone decides.
     let reviewer: ServerReviewer?
+    /// Is asked for addresses before the resolver; `nil` if there is none.
+    let names: (any NameSource)?
     /// Checks passwords; `nil` if no listener can ask for one.
     let passwords: (any PasswordChecking)?
     /// Credentials that were verified at some cost, under this key.
@@ -78,7 +80,7 @@ package final class SharedEnvironment: Sendable {
         purges: (any CachePurging)? = nil,
         transformationWork: TransformationWork = .none,
         reviewer: ServerReviewer? = nil, serverChains: ServerChains? = nil,
-        serverObserver: (any ServerObserving)? = nil
+        serverObserver: (any ServerObserving)? = nil, names: (any NameSource)? = nil
     ) {
         self.mailboxes = mailboxes
         self.resolver = resolver
@@ -93,5 +95,6 @@ package final class SharedEnvironment: Sendable {
         self.reviewer = reviewer
         self.serverChains = serverChains
         self.serverObserver = serverObserver
+        self.names = names
     }
 }

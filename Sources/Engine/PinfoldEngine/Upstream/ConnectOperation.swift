@@ -117,6 +117,7 @@ final class ConnectOperation: EventHandler {
             timeline.enter(.connect, at: started)
             return environment.loop.afterTurn { self.arrived(addresses, isComplete: true) }
         }
+        if let names = environment.shared.names, look(up: names) { return }
         if let known = environment.shared.resolver.cached(
             name: host, nowMilliseconds: environment.loop.monotonicNow)
         {
@@ -132,6 +133,23 @@ final class ConnectOperation: EventHandler {
         environment.shared.resolver.resolve(
             name: host, client: client, later: { mailbox.post(.resolvedLater(token, $0)) },
             completion: { mailbox.post(.resolved(token, $0)) })
+    }
+
+    /// Asks another source than the resolver. Returns false if that does not know the name.
+    private func look(up names: any NameSource) -> Bool {
+        let (token, mailbox) = (token, environment.mailbox)
+        let answer = names.lookUp(host: host, port: port) { mailbox.post(.resolved(token, $0)) }
+        switch answer {
+        case .unknown: return false
+        case .addresses(let addresses):
+            timeline.enter(.connect, at: started)
+            environment.loop.afterTurn {
+                addresses.isEmpty
+                    ? self.resolved(.failed(.noData)) : self.arrived(addresses, isComplete: true)
+            }
+        case .later: timeline.enter(.dns, at: started)
+        }
+        return true
     }
 
     /// The connection is no longer needed.

@@ -30,7 +30,7 @@ private let replies: [(String, RESPValue)] = [
     ),
     ("$0\r\n\r\n", .string("")),
     ("$5\r\nhe\r\no\r\n", .string("he\r\no")),
-    ("!9\r\nERR a\r\nb\r\n", .failing("ERR a\r\nb")),
+    ("!8\r\nERR a\r\nb\r\n", .failing("ERR a\r\nb")),
     ("=8\r\ntxt:Some\r\n", .verbatim(format: Array("txt".utf8), Array("Some".utf8))),
     ("=4\r\nmkd:\r\n", .verbatim(format: Array("mkd".utf8), [])),
     ("*0\r\n", .array([])),

@@ -68,7 +68,7 @@ enum Sample {
         #expect(index.add([]) == true)
         #expect(index.add([1, 2]) == true)
         let lease = try #require(SharedLease(token(4), by: Array("gw-1".utf8)))
-        let note = SharedRefusal(reason: 9)
+        let note = NotStoredNote(reason: 9)
         let purge = try #require(
             PurgeEntry(.prefix(key), isSoft: true, seconds: 12, by: Array("gw-2".utf8)))
         let written = index
@@ -91,7 +91,7 @@ enum Sample {
                 name: "note", bytes: try #require(note.record(under: name, by: keyring)),
                 read: { bytes, name, keyring in
                     try bytes.withUnsafeBytes {
-                        try SharedRefusal($0, under: name, by: keyring) == note
+                        try NotStoredNote($0, under: name, by: keyring) == note
                     }
                 }),
             Alone(

@@ -113,13 +113,13 @@ struct SharedRecordTests {
         let known: [(UInt16, [UInt8])] = [(SharedField.reason.rawValue, [7])]
         func note(
             _ fields: [(UInt16, [UInt8])], major: UInt8 = 1, minor: UInt16 = 0
-        ) throws -> SharedRefusal {
+        ) throws -> NotStoredNote {
             let bytes = try #require(
                 SharedRecord.write(
                     .note, numbered: fields, under: Sample.name, by: keyring, major: major,
                     minor: minor))
             return try bytes.withUnsafeBytes {
-                try SharedRefusal($0, under: Sample.name, by: keyring)
+                try NotStoredNote($0, under: Sample.name, by: keyring)
             }
         }
         #expect(try note(known).reason == 7)
@@ -135,7 +135,7 @@ struct SharedRecordTests {
         }
     }
 
-    @Test func `are malformed if their fields are not what they should be`() throws {
+    @Test func `are malformed if a field has no valid form`() throws {
         let keyring = try Sample.keyring(1)
         let reason = SharedField.reason.rawValue
         let wrong: [[(UInt16, [UInt8])]] = [
@@ -147,7 +147,7 @@ struct SharedRecordTests {
                 SharedRecord.write(.note, numbered: fields, under: Sample.name, by: keyring))
             #expect(throws: SharedRecordError.malformed) {
                 try bytes.withUnsafeBytes {
-                    try SharedRefusal($0, under: Sample.name, by: keyring)
+                    try NotStoredNote($0, under: Sample.name, by: keyring)
                 }
             }
         }
@@ -157,7 +157,7 @@ struct SharedRecordTests {
         let bytes = try #require(
             SharedRecord.write(.note, numbered: many, under: Sample.name, by: keyring))
         #expect(throws: SharedRecordError.malformed) {
-            try bytes.withUnsafeBytes { try SharedRefusal($0, under: Sample.name, by: keyring) }
+            try bytes.withUnsafeBytes { try NotStoredNote($0, under: Sample.name, by: keyring) }
         }
     }
 

@@ -30,7 +30,7 @@ extension FuzzTarget {
             return try checkAlone(
                 .note, fields, keyring,
                 read: { bytes throws(SharedRecordError) in
-                    try SharedRefusal(bytes, under: recordName, by: keyring)
+                    try NotStoredNote(bytes, under: recordName, by: keyring)
                 }, write: { $0.record(under: recordName, by: keyring) })
         case 5:
             return try checkAlone(

@@ -130,7 +130,7 @@ extension TransportResponse {
         case .source(let source):
             let error = error
             // Whoever reads a content of known length does not wait for its end.
-            let length = head.headerFields[.contentLength].flatMap { Int($0) }
+            let length = head.contentLength.map { Int(clamping: $0) }
             let observed: Source = { take in
                 let kept = Locked<[UInt8]?>([])
                 try await source { part in

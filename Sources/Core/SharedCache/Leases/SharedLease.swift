@@ -34,7 +34,7 @@ package struct SharedLease: Sendable, Hashable {
 
 /// A note that the responses to a key are not stored: nobody waits for one (hit-for-miss). It
 /// expires in the engine.
-package struct SharedRefusal: Sendable, Hashable {
+package struct NotStoredNote: Sendable, Hashable {
     /// Why, for those who look: the number of a reason of the engine.
     package let reason: UInt8
 

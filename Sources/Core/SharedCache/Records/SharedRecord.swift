@@ -22,7 +22,7 @@ package struct SharedRecord: Sendable {
         /// What there is of a key (``SharedIndex``).
         case index = 3
         case lease = 4
-        /// A note that responses are not stored (``SharedRefusal``).
+        /// A note that responses are not stored (``NotStoredNote``).
         case note = 5
         case purge = 6
         case generation = 7

@@ -29,7 +29,8 @@ _TYPES = {"swift.struct", "swift.enum", "swift.class", "swift.protocol", "swift.
 # Arguments with which a generic type is named where a type within it is.
 _ARGUMENTS = {
     "HTTPSessionManager": "JSONResponseSerializer", "DecodableResponseSerializer": "Int",
-    "SessionTask": "Int", "AutoPurgingImageCache": "Int", "SerializedResponse": "Int",
+    "AuthenticationInterceptor": "BearerAuthenticator", "SessionTask": "Int",
+    "AutoPurgingImageCache": "Int", "SerializedResponse": "Int",
 }
 
 # Members of types that come from other modules, and modules whose names might be taken twice.

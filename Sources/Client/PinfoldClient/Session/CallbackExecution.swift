@@ -29,3 +29,12 @@ package final class CallbackQueue: Sendable {
 
     package func run(_ handler: @escaping @Sendable () -> Void) { handlers.yield(handler) }
 }
+
+extension SessionManager {
+    /// Waits until everything that has been handed to the session's callbacks so far has run.
+    package func finishCallbacks() async {
+        await withCheckedContinuation { continuation in
+            callbacks.run { continuation.resume() }
+        }
+    }
+}

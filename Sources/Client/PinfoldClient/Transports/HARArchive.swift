@@ -1,3 +1,4 @@
+import Clocks
 import Documents
 import HTTPCore
 public import HTTPTypes
@@ -89,6 +90,25 @@ public enum HARError: Error, Sendable, CustomStringConvertible {
         case .entry(let index, let member):
             "the archive's log.entries[\(index)] has no valid \(member)"
         }
+    }
+}
+
+extension HARArchive.Entry {
+    /// Creates an entry of a response that a session got, without credentials and cookies.
+    ///
+    /// - Parameter content: What was sent; it is in the entry if it was in memory.
+    package init(_ response: DataResponse, sent content: RequestContent?) {
+        let took = response.metrics.transactions.last?.total ?? .zero
+        let began = Clock.wallMilliseconds() - took.wholeMilliseconds
+        var (request, head) = (response.request, response.head)
+        request.headerFields = request.headerFields.masked
+        head.headerFields = head.headerFields.masked
+        var sent: [UInt8] = []
+        if case .bytes(let bytes)? = content?.source { sent = bytes }
+        self.init(
+            startedDateTime: HARText.time(milliseconds: began), request: request,
+            requestContent: sent, response: head, content: response.content, time: took)
+        timings = response.metrics.transactions.last
     }
 }
 

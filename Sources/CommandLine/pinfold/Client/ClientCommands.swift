@@ -26,9 +26,13 @@ struct ClientArguments: ParsableArguments {
                 fields[field.name] = field.value
             }
             let parallel = output.concurrency(inOrder: connection.cookieJar != nil)
+            let urls = urls.map(CompletedURL.text)
             var work = ClientWork(
                 method: method, fields: fields, content: body,
-                session: try connection.session(for: urls, parallel: parallel),
+                session: try connection.session(
+                    for: urls, parallel: parallel,
+                    monitors: output.verbose
+                        ? [VerboseMonitor(print: { writeToStandardError($0) })] : []),
                 output: output, parallel: parallel,
                 files: files, writesFiles: files.writesFiles, pins: connection.pins)
             try change(&work)
@@ -78,7 +82,37 @@ struct Get: ClientCommand {
 
     @OptionGroup var arguments: ClientArguments
 
-    func run() throws { try arguments.work(.get) }
+    @Option(
+        name: [.customShort("X"), .customLong("request")],
+        help: ArgumentHelp("Use this method instead of GET.", valueName: "method"))
+    var method: String?
+
+    @Option(
+        name: [.customShort("d"), .customLong("form-data")],
+        help: ArgumentHelp(
+            "Send this text, or the contents of a file (@FILE), as a form "
+                + "(application/x-www-form-urlencoded) with POST; several are joined by &.",
+            valueName: "text|@file"))
+    var data: [String] = []
+
+    func validate() throws {
+        try arguments.files.check(urls: arguments.urls.count)
+        if let method, HTTPRequest.Method(rawValue: method) == nil || method == "CONNECT" {
+            throw ValidationError("-X \(method): expected the name of a method, such as PUT")
+        }
+    }
+
+    func run() throws {
+        let method = method.flatMap { HTTPRequest.Method(rawValue: $0) }
+        guard !data.isEmpty else { return try arguments.work(method ?? .get) }
+        let content = try FormData.content(data)
+        try arguments.work(method ?? .post) { work in
+            work.content = content
+            if !work.fields.contains(.contentType) {
+                work.fields[.contentType] = "application/x-www-form-urlencoded"
+            }
+        }
+    }
 }
 
 /// `pinfold head URL…`.

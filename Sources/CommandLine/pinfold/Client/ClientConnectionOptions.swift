@@ -14,9 +14,11 @@ struct ClientConnectionOptions: ParsableArguments {
     var headers: [String] = []
 
     @Option(
+        name: [.customShort("u"), .long],
         help: ArgumentHelp(
             "Credentials for the servers of the URLs, sent if they ask for them (Basic or Digest); "
-                + "never sent to other servers.", valueName: "name:password"))
+                + "never sent to other servers. Without a password, it is asked for.",
+            valueName: "name[:password]"))
     var user: String?
 
     @Option(
@@ -41,6 +43,22 @@ struct ClientConnectionOptions: ParsableArguments {
             valueName: "file"), completion: .file())
     var authorities: [String] = []
 
+    @Option(
+        name: [.customShort("E"), .customLong("cert")],
+        help: ArgumentHelp(
+            "The client certificate for the servers of the URLs, in PEM, with its key unless --key "
+                + "is given.", valueName: "file"), completion: .file())
+    var certificate: String?
+
+    @Option(
+        help: ArgumentHelp("The key of --cert, in PEM.", valueName: "file"), completion: .file())
+    var key: String?
+
+    @Flag(
+        name: [.customShort("k"), .customLong("insecure")],
+        help: ArgumentHelp("Refused, with what to use instead.", visibility: .hidden))
+    var insecure = false
+
     @Flag(
         help: ArgumentHelp(
             """
@@ -55,6 +73,33 @@ struct ClientConnectionOptions: ParsableArguments {
             valueName: "count"))
     var maxRedirects = 20
 
+    @Flag(
+        name: [.customShort("L"), .customLong("location")],
+        help: ArgumentHelp("Follow redirects, as is done anyway.", visibility: .hidden))
+    var followsRedirects = false
+
+    @Flag(
+        help: ArgumentHelp("Ask for compressed content, as is done anyway.", visibility: .hidden))
+    var compressed = false
+
+    @Option(
+        name: .customLong("resolve"),
+        help: ArgumentHelp(
+            "Connect to these addresses instead of those of the host; repeatable.",
+            valueName: "host:port:address[,address]"))
+    var resolved: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Connect to this Unix socket, whatever the host.", valueName: "path"),
+        completion: .file())
+    var unixSocket: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Connect from this network interface or local address.", valueName: "name|address"))
+    var interface: String?
+
     @Option(
         help: ArgumentHelp("Give up after this long without progress.", valueName: "seconds"))
     var timeout = 60.0
@@ -66,6 +111,7 @@ struct ClientConnectionOptions: ParsableArguments {
     var retry = 0
 
     @Option(
+        name: [.customShort("x"), .long],
         help: ArgumentHelp(
             "Use this proxy (http, https, socks5 or socks5h) instead of http_proxy, https_proxy, "
                 + "all_proxy and no_proxy; '' for no proxy.",
@@ -74,8 +120,19 @@ struct ClientConnectionOptions: ParsableArguments {
 
     func validate() throws {
         for header in headers { _ = try Self.field(header) }
-        if let user, !user.contains(":") {
-            throw ValidationError("--user \(user): expected name:password")
+        if let user, user.isEmpty || user.hasPrefix(":") {
+            throw ValidationError("--user \(user): expected name or name:password")
+        }
+        if insecure {
+            throw ValidationError(
+                "-k (--insecure) is refused: whoever answers could read and change everything. To "
+                    + "trust one server, use --cacert with its certificate, or --pin with its key "
+                    + "(pinfold trust shows both); to try something out, "
+                    + "--allow-invalid-certificates")
+        }
+        if key != nil, certificate == nil { throw ValidationError("--key needs --cert") }
+        do throws(ClientError) { _ = try connections() } catch {
+            throw ValidationError(error.explanation)
         }
         guard timeout > 0, timeout <= 86_400 else {
             throw ValidationError("--timeout must be greater than 0 and at most 86400 seconds")
@@ -126,9 +183,42 @@ struct ClientConnectionOptions: ParsableArguments {
         "proxy-authorization": "credentials for the proxy belong in the URL of --proxy",
     ]
 
+    /// Where connections are made.
+    private func connections() throws(ClientError) -> ConnectionOptions {
+        var options = ConnectionOptions()
+        for text in resolved {
+            let entry = try ResolveArgument(text)
+            try options.resolve(entry.host, port: entry.port, to: entry.addresses)
+        }
+        if let unixSocket { try options.connect(toUnixSocket: unixSocket) }
+        guard let interface else { return options }
+        let isAddress = interface.contains(":") || interface.split(separator: ".").count == 4
+        if isAddress {
+            try options.connect(from: [interface])
+        } else {
+            try options.connect(interface: interface)
+        }
+        return options
+    }
+
+    /// The client certificate, for the servers of the URLs.
+    private func certificates(for urls: [String]) throws -> [ClientCertificate] {
+        guard let certificate else { return [] }
+        let hosts = urls.compactMap { try? HTTPRequest(.get, $0).origin }.map {
+            "\($0.host):\($0.port)"
+        }
+        guard !hosts.isEmpty else { return [] }
+        return [
+            try ClientCertificate(certificatePath: certificate, keyPath: key, hosts: hosts)
+        ]
+    }
+
     /// A session configured by the options.
-    func session(for urls: [String], parallel: Int) throws -> SessionManager {
+    func session(
+        for urls: [String], parallel: Int, monitors: [any EventMonitor] = []
+    ) throws -> SessionManager {
         var configuration = SessionConfiguration()
+        configuration.eventMonitors = monitors
         configuration.securityPolicy = try policy()
         configuration.requestTimeout = .milliseconds(Int64(timeout * 1000))
         configuration.connectTimeout = min(.seconds(10), configuration.requestTimeout)
@@ -137,15 +227,18 @@ struct ClientConnectionOptions: ParsableArguments {
         if retry > 0 { configuration.retries = RetryPolicy(maximumAttempts: retry + 1) }
         // Like curl.
         configuration.resendsUnansweredRequests = true
+        configuration.connections = try connections()
+        configuration.clientCertificates = try certificates(for: urls)
         if let proxy {
             configuration.proxies = proxy.isEmpty ? .direct : .fixed(try Proxy(proxy))
         }
         if let cookieJar {
             configuration.cookies = try CookieStore(file: cookieJar, keepsSessionCookies: true)
         }
-        if let user, let colon = user.firstIndex(of: ":") {
-            let credential = Credential(
-                user: String(user[..<colon]), password: String(user[user.index(after: colon)...]))
+        if let user {
+            let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let password = parts.count > 1 ? String(parts[1]) : PasswordInput.ask(for: parts[0])
+            let credential = Credential(user: String(parts[0]), password: password)
             let isAsked: @Sendable (ProtectionSpace) -> Bool = { space in
                 urls.contains { (try? ProtectionSpace($0, realm: space.realm)) == space }
             }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import HTTPTypes
 import Locking
 import PinfoldClient
@@ -21,6 +22,8 @@ struct ClientWork: Sendable {
     var showsUpload = false
     /// The pins as given on the command line, for errors.
     var pins: [String] = []
+    /// What is written to the file of `--har`.
+    private let recorded = Locked<[HARArchive.Entry]>([])
 
     /// The result for one URL.
     private struct Outcome: Sendable {
@@ -34,15 +37,41 @@ struct ClientWork: Sendable {
     func run(_ urls: [String]) throws {
         let progress = ProgressDisplay(
             isOn: !output.silent && (writesFiles || showsUpload), upload: showsUpload)
+        let archive = try output.har.map { try Self.archive($0) }
         let failures = Blocking.run {
             let timing = output.timing ? self.timing(progress) : nil
+            let events = session.events()
             let failures = await self.outcomes(of: urls, progress)
             session.invalidate()
             await timing?.value
+            if output.verbose {
+                for await _ in events {}
+                await session.finishCallbacks()
+            }
             return failures
         }
         progress.end()
+        if let archive { try write(to: archive) }
         for failure in failures { throw ExitCode(failure.exit.rawValue) }
+    }
+
+    private static func archive(_ path: String) throws -> HARFile {
+        do throws(HARFile.WriteError) {
+            return try HARFile(path, replaces: false, limit: 1 << 40)
+        } catch {
+            throw ClientCommandError(.file, "--har \(error)")
+        }
+    }
+
+    private func write(to archive: HARFile) throws {
+        do throws(HARFile.WriteError) {
+            for entry in recorded.withLock({ $0 }) {
+                _ = try archive.add(entry.json.description)
+            }
+            try archive.finish(dropped: 0)
+        } catch {
+            throw ClientCommandError(.file, "--har \(error)")
+        }
     }
 
     private func outcomes(
@@ -106,7 +135,7 @@ struct ClientWork: Sendable {
             defer { shown?.cancel() }
             if writesFiles {
                 try await download(request, options, &outcome, progress)
-            } else if count == 1, !headOnly {
+            } else if count == 1, !headOnly, output.har == nil {
                 try await stream(request, options, &outcome, progress)
             } else {
                 let response = try await session.data(
@@ -114,8 +143,15 @@ struct ClientWork: Sendable {
                 if headOnly || output.includesHead {
                     outcome.text += Self.head(response.head, response.metrics)
                 }
-                if !headOnly { outcome.text += response.content }
+                if !headOnly, !isLeftOut(response.head) {
+                    outcome.text += printed(response.content, of: response.head)
+                }
                 note(response.head, response.request, &outcome)
+                writeOut(response.head, response.request, response.metrics, &outcome)
+                if output.har != nil {
+                    let entry = HARArchive.Entry(response, sent: content)
+                    recorded.withLock { $0.append(entry) }
+                }
             }
         } catch let failure as ClientCommandError {
             outcome.failure = failure
@@ -145,8 +181,48 @@ struct ClientWork: Sendable {
         let response = try await session.response(for: request, content: content, options: options)
         if output.includesHead { try progress.output(Self.head(response.head, response.metrics)) }
         var parts = response.content.makeAsyncIterator()
-        while let part = try await parts.next() { try progress.output(part) }
+        // JSON that may still be short enough to be shown as such.
+        var kept: [UInt8]? = output.pretty.isOn && Self.isJSON(response.head) ? [] : nil
+        while !isLeftOut(response.head), let part = try await parts.next() {
+            guard var bytes = kept else {
+                try progress.output(part)
+                continue
+            }
+            bytes += part
+            let isTooLong = bytes.count > PrettyJSON.maximumBytes
+            if isTooLong { try progress.output(bytes) }
+            kept = isTooLong ? nil : bytes
+        }
+        if let kept { try progress.output(printed(kept, of: response.head)) }
         note(response.head, response.request, &outcome)
+        writeOut(response.head, response.request, response.metrics, &outcome)
+    }
+
+    /// Whether content is not printed because of its status.
+    private func isLeftOut(_ head: HTTPResponse) -> Bool {
+        output.fails && head.status.code >= 400
+    }
+
+    /// Content as it is printed.
+    private func printed(_ content: [UInt8], of head: HTTPResponse) -> [UInt8] {
+        guard output.pretty.isOn, Self.isJSON(head),
+            let text = PrettyJSON.text(of: content, hasColors: getenv("NO_COLOR") == nil)
+        else { return content }
+        return Array(text.utf8)
+    }
+
+    private static func isJSON(_ head: HTTPResponse) -> Bool {
+        let type = (head.headerFields[values: .contentType].first ?? "").lowercased()
+        let essence = type.prefix { $0 != ";" && $0 != " " }
+        return essence == "application/json" || essence.hasSuffix("+json")
+    }
+
+    private func writeOut(
+        _ head: HTTPResponse, _ request: HTTPRequest, _ metrics: TaskMetrics,
+        _ outcome: inout Outcome
+    ) {
+        guard let format = output.writeOut.flatMap({ try? WriteOut($0) }) else { return }
+        outcome.text += format.text(head, request, metrics).utf8
     }
 
     private func download(

@@ -8,6 +8,35 @@ struct OutputOptions: ParsableArguments {
     var includesHead = false
 
     @Flag(
+        name: [.customShort("f"), .customLong("fail")],
+        help: "Print no content of responses with a status of 400 or above.")
+    var fails = false
+
+    @Option(
+        name: [.customShort("w"), .customLong("write-out")],
+        help: ArgumentHelp(
+            "Print this after each response, with curl's variables, such as %{http_code}, "
+                + "%{time_total} and \\n.", valueName: "format"))
+    var writeOut: String?
+
+    @Flag(
+        name: [.customShort("v"), .customLong("verbose")],
+        help: "Print requests, responses and their timing to standard error.")
+    var verbose = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Write requests and responses with their content to this new file, as an HTTP Archive; "
+                + "credentials and cookies are masked.", valueName: "file"), completion: .file())
+    var har: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Print JSON indented and in colours: auto (if standard output is a terminal), always "
+                + "or never.", valueName: "when"))
+    var pretty = PrettyOutput.auto
+
+    @Flag(
         help: "Print the timing of each request, including failed ones, to standard error.")
     var timing = false
 
@@ -26,6 +55,7 @@ struct OutputOptions: ParsableArguments {
     func concurrency(inOrder: Bool) -> Int { parallel ?? (inOrder ? 1 : 4) }
 
     func validate() throws {
+        if let writeOut { _ = try WriteOut(writeOut) }
         guard (1...64).contains(parallel ?? 1) else {
             throw ValidationError("--parallel must be from 1 to 64")
         }

@@ -18,6 +18,19 @@ enum PasswordInput {
         return try checked(password)
     }
 
+    /// Asks for the password of a user once. Without a terminal, it is the first line of standard
+    /// input.
+    static func ask(for user: Substring) -> String {
+        guard isatty(STDIN_FILENO) != 0, let terminal = SilentTerminal() else {
+            return String(decoding: line(), as: UTF8.self)
+        }
+        defer { terminal.end() }
+        writeToStandardError("Password for \(user): ")
+        let password = line(terminal)
+        writeToStandardError("\n")
+        return String(decoding: password, as: UTF8.self)
+    }
+
     /// What a client can send by Basic (RFC 7617 §2), and is not empty.
     private static func checked(_ password: [UInt8]) throws -> [UInt8] {
         guard !password.isEmpty, password.count <= UserPassword.maximumPasswordBytes,

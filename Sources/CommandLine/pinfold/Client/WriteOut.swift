@@ -88,7 +88,7 @@ struct WriteOut: Sendable {
             duration == nil ? "0.000000" : Self.seconds(times[...step].reduce(.zero, +))
         }
         return switch variable {
-        case .contentType: head.headerFields[.contentType] ?? ""
+        case .contentType: (try? head.headerFields.single(.contentType)) ?? ""
         case .httpCode, .responseCode: "\(head.status.code)"
         case .httpVersion: last?.protocolName == "h2" ? "2" : "1.1"
         case .method: request.method.rawValue

@@ -42,6 +42,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     ],
     "Core/JSONSchema": ["CRE2", "HTTPCore", "Documents", "Transformation"],
     "Core/Activity": [],
+    "Core/RedisProtocol": ["HTTPCore"],
     // Platform: effects, one kind in each module.
     "Platform/Clocks": ["CLinux"],
     "Platform/Locking": ["CLinux"],
@@ -185,6 +186,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Core/JSONSchemaTests": ["Documents", "Transformation", "JSONSchema"],
     "Core/ActivityTests": ["Activity"],
+    "Core/RedisProtocolTests": ["HTTPCore", "TestSupport", "RedisProtocol"],
     "Core/FuzzTests": ["TestSupport", "FuzzTargets"],
     "Platform/ClocksTests": ["CLinux", "Clocks"],
     "Platform/LockingTests": ["CLinux", "Clocks", "Locking", "Threads"],

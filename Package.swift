@@ -43,6 +43,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Core/JSONSchema": ["CRE2", "HTTPCore", "Documents", "Transformation"],
     "Core/Activity": [],
     "Core/RedisProtocol": ["HTTPCore"],
+    "Core/SharedCache": ["COpenSSL", "HTTPCore", "CachePolicy"],
     // Platform: effects, one kind in each module.
     "Platform/Clocks": ["CLinux"],
     "Platform/Locking": ["CLinux"],
@@ -156,6 +157,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Support/FuzzTargets": [
         "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "Trust", "AccessPolicy",
         "Authentication", "PinfoldConfiguration", "Documents", "Transformation", "JSONSchema",
+        "RedisProtocol", "SharedCache",
         "ImageCodecs", "PinfoldTLS", "PinfoldResolver", "PinfoldClient", "Gateway",
     ],
     "Support/ImageTestWorker": ["CLinux", "Imaging"],
@@ -187,6 +189,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Core/JSONSchemaTests": ["Documents", "Transformation", "JSONSchema"],
     "Core/ActivityTests": ["Activity"],
     "Core/RedisProtocolTests": ["HTTPCore", "TestSupport", "RedisProtocol"],
+    "Core/SharedCacheTests": ["TestSupport", "CachePolicy", "SharedCache"],
     "Core/FuzzTests": ["TestSupport", "FuzzTargets"],
     "Platform/ClocksTests": ["CLinux", "Clocks"],
     "Platform/LockingTests": ["CLinux", "Clocks", "Locking", "Threads"],

@@ -63,6 +63,10 @@ let package = Package(
             name: "JSONSchema",
             dependencies: ["CRE2", "HTTPCore", "Documents", "Transformation"],
             swiftSettings: swift),
+        .target(name: "RedisProtocol", dependencies: ["HTTPCore"], swiftSettings: swift),
+        .target(
+            name: "SharedCache", dependencies: ["COpenSSL", "HTTPCore", "CachePolicy"],
+            swiftSettings: swift),
         .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: swift),
         .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: swift),
         .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: swift),
@@ -106,8 +110,8 @@ let package = Package(
             dependencies: [
                 "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "Trust",
                 "AccessPolicy", "Authentication", "PinfoldConfiguration", "Documents",
-                "Transformation", "JSONSchema", "ImageCodecs", "PinfoldTLS", "PinfoldResolver",
-                "PinfoldClient", "Gateway",
+                "Transformation", "JSONSchema", "RedisProtocol", "SharedCache", "ImageCodecs",
+                "PinfoldTLS", "PinfoldResolver", "PinfoldClient", "Gateway",
             ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),
         .executableTarget(

@@ -47,6 +47,8 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case proxyHeader = "proxy-header"
     case socks
     case opening
+    case redisReplies = "redis-replies"
+    case sharedRecord = "shared-record"
 
     /// Passes the bytes to the parser.
     ///
@@ -95,6 +97,8 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .proxyHeader: try checkProxyHeader(bytes)
         case .socks: try checkSOCKS(bytes)
         case .opening: try checkOpening(bytes)
+        case .redisReplies: try checkRedisReplies(bytes)
+        case .sharedRecord: try checkSharedRecord(bytes)
         }
     }
 }

@@ -1,0 +1,123 @@
+import CachePolicy
+
+/// The names of what is stored in the engine.
+///
+///     prefix 1:i:{digest}                 what there is of a cache key (``SharedIndex``)
+///     prefix 1:v:{digest}:variant         a response
+///     prefix 1:c:{digest}:body:index      a chunk of a large body
+///     prefix 1:l:{digest}                 the lease of who fetches it
+///     prefix 1:n:{digest}                 a note that it is not stored
+///     prefix 1:g:all  1:g:h:digest  1:g:t:digest    generations: of all, a host, a tag
+///     prefix 1:p:{purges}:stream  :epoch  :members
+///
+/// All of one cache key is in one slot of a cluster, because the digest is the hash tag: one script
+/// can change it. Different keys are in different slots. What has to be told of has a beginning of
+/// its own (``tracked``), so that nobody is told of every response that is stored. The names depend
+/// on no secret, so that gateways in the middle of changing it remove each other's responses; that
+/// two keys have one name is found out by the record, which has the key itself.
+package struct SharedName: Sendable, Hashable {
+    /// The beginning of all names.
+    private let start: [UInt8]
+
+    /// The longest prefix.
+    package static let maximumPrefixBytes = 64
+
+    /// - Parameter prefix: what distinguishes this fleet from others in the engine; `nil` is
+    ///   returned if it is too long, or has a brace, which would become a hash tag.
+    package init?(prefix: [UInt8]) {
+        guard prefix.count <= Self.maximumPrefixBytes,
+            !prefix.contains(UInt8(ascii: "{")), !prefix.contains(UInt8(ascii: "}"))
+        else { return nil }
+        start = prefix + Array("1:".utf8)
+    }
+
+    // MARK: Of a cache key
+
+    /// The digest of a cache key: 128 bits, in hexadecimal. `nil` only without memory.
+    package static func digest(of key: UnsafeRawBufferPointer) -> [UInt8]? {
+        digest("key", key)
+    }
+
+    private func name(_ kind: StaticString, _ digest: [UInt8]) -> [UInt8] {
+        let kind = UnsafeRawBufferPointer(
+            start: kind.utf8Start, count: kind.utf8CodeUnitCount)
+        return start + kind + [UInt8(ascii: "{")] + digest + [UInt8(ascii: "}")]
+    }
+
+    package func index(_ digest: [UInt8]) -> [UInt8] { name("i:", digest) }
+
+    /// The digest of a variant: 64 bits, in hexadecimal. Responses that were obtained under
+    /// different trust do not replace each other.
+    package static func variant(_ vary: VaryKey, trust: UInt64) -> [UInt8]? {
+        let all = SharedBytes.number(trust) + vary.bytes
+        return all.withUnsafeBytes { digest("variant", $0) }.map { Array($0.prefix(16)) }
+    }
+
+    package func value(_ digest: [UInt8], variant: [UInt8]) -> [UInt8] {
+        name("v:", digest) + [UInt8(ascii: ":")] + variant
+    }
+
+    package func chunk(_ digest: [UInt8], body: SharedToken, _ number: UInt32) -> [UInt8] {
+        name("c:", digest) + [UInt8(ascii: ":")] + Self.hexadecimal(body.bytes)
+            + Array(":\(number)".utf8)
+    }
+
+    package func lease(_ digest: [UInt8]) -> [UInt8] { name("l:", digest) }
+    package func note(_ digest: [UInt8]) -> [UInt8] { name("n:", digest) }
+
+    // MARK: Of purges
+
+    package var stream: [UInt8] { start + Array("p:{purges}:stream".utf8) }
+    package var epoch: [UInt8] { start + Array("p:{purges}:epoch".utf8) }
+    package var members: [UInt8] { start + Array("p:{purges}:members".utf8) }
+
+    /// The record of generations of a scope.
+    package func generations(_ scope: GenerationScope) -> [UInt8]? {
+        switch scope {
+        case .all: return start + Array("g:all".utf8)
+        case .host(let host):
+            return host.withUnsafeBytes { Self.digest("host", $0) }
+                .map { start + Array("g:h:".utf8) + $0 }
+        case .tag(let tag):
+            return tag.withUnsafeBytes { Self.digest("tag", $0) }
+                .map { start + Array("g:t:".utf8) + $0 }
+        }
+    }
+
+    /// The prefixes of names whose changes are to be told (`CLIENT TRACKING`), of which none begins
+    /// with another: an index that is removed voids what is stored of its key, a generation that is
+    /// raised what is kept of its record, and a lease that ends lets others look again.
+    package var tracked: [[UInt8]] { ["i:", "g:", "l:"].map { start + Array($0.utf8) } }
+
+    // MARK: Texts
+
+    static func digest(_ purpose: StaticString, _ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+        let start = UnsafeRawBufferPointer(
+            start: purpose.utf8Start, count: purpose.utf8CodeUnitCount)
+        let domain = Array("pinfold shared cache: ".utf8) + start + [0]
+        return SharedDigest.sha256(domain, bytes).map { hexadecimal(Array($0[..<16])) }
+    }
+
+    static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
+        let digits = Array("0123456789abcdef".utf8)
+        return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    }
+
+    static func hexadecimal(_ number: UInt32) -> String {
+        String(decoding: hexadecimal(SharedBytes.number(number.byteSwapped)), as: UTF8.self)
+    }
+}
+
+/// 16 bytes that are never the same twice: the identity of a body, of an index or of a lease.
+package struct SharedToken: Sendable, Hashable {
+    package let bytes: [UInt8]
+
+    package static let byteCount = 16
+
+    /// - Parameter random: 16 bytes of a generator that nobody can predict.
+    package init(random: (UInt64, UInt64)) {
+        bytes = SharedBytes.number(random.0) + SharedBytes.number(random.1)
+    }
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = [UInt8](bytes) }
+}

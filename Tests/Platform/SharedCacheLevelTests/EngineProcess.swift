@@ -21,7 +21,7 @@ final class EngineProcess {
         access("\($0)/redis-server", X_OK) == 0
     }
 
-    struct Failure: Error { let text: String }
+    struct EngineProcessError: Error { let text: String }
 
     /// - Parameter arguments: besides those that keep it apart from all others.
     init(_ arguments: [String] = []) throws {
@@ -41,7 +41,7 @@ final class EngineProcess {
                 "--dir", folder.path, "--logfile", folder.file("log"),
             ] + arguments)
         guard eventually({ (try? ask("PING")) != nil }) else {
-            throw Failure(text: "redis-server does not answer")
+            throw EngineProcessError(text: "redis-server does not answer")
         }
     }
 
@@ -71,12 +71,12 @@ final class EngineProcess {
         defer { Descriptors.close(descriptor) }
         let bytes = command.bytes
         guard bytes.withUnsafeBytes({ write(descriptor, $0.baseAddress, $0.count) }) == bytes.count
-        else { throw Failure(text: "it takes no command") }
+        else { throw EngineProcessError(text: "it takes no command") }
         var reader = RESPReader()
         var memory = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let count = memory.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else { throw Failure(text: "it has closed the connection") }
+            guard count > 0 else { throw EngineProcessError(text: "it has closed the connection") }
             let received = Array(memory[..<count])
             var position = 0
             if case .reply(let value)? = try reader.next(received.span, at: &position) {
@@ -116,7 +116,7 @@ final class EngineProcess {
         guard let names = SharedName(prefix: Array("test:".utf8)),
             let secret = SharedSecret([UInt8](repeating: secret, count: 32)),
             let keyring = SharedKeyring([secret])
-        else { throw Failure(text: "no names or no secret") }
+        else { throw EngineProcessError(text: "no names or no secret") }
         var options = SharedLevelOptions(
             server: .unix(path: path), names: names, keyring: keyring)
         options.timeoutMilliseconds = 10_000
@@ -138,7 +138,7 @@ final class EngineProcess {
         guard eventually({ level.state == .ready }) else {
             let figures = level.figures()
             level.close()
-            throw Failure(text: "not ready: \(figures.detail)")
+            throw EngineProcessError(text: "not ready: \(figures.detail)")
         }
         return level
     }

@@ -5,12 +5,12 @@ import CacheStore
 extension SharedLevel {
     /// Makes a change of a key: its lookups under way are void, and so is what is known of these
     /// variants' bodies (of all if `nil`).
-    /// - Parameter prepare: called when the change is queued.
+    /// - Parameter published: the body in chunks that the change gives an entry.
     /// - Returns: `false` if the level is off, which remembers the key.
     private func change(
         _ key: @autoclosure () -> SharedKey, _ hash: UInt64, _ variants: [SharedVariant]?,
         _ work: inout LevelWork, _ command: () -> SharedCommand,
-        then prepare: (inout State) -> Void = { _ in }
+        publishing published: SharedBody? = nil, of response: CachedResponse? = nil
     ) -> Bool {
         let isQueued = shared.withLock { state in
             state.loads.void(hash)
@@ -28,7 +28,7 @@ extension SharedLevel {
                 return false
             }
             state.add(command())
-            prepare(&state)
+            if let published, let response { state.bodies.publish(published, response) }
             for command in dropped { state.add(command) }
             return true
         }
@@ -48,11 +48,11 @@ extension SharedLevel {
     ) -> Bool {
         let store = SharedStore(response: response, body: body, replaced: replaced)
         let variants = [store.variant] + (replaced.map { [$0] } ?? [])
+        var chunked: SharedBody?
+        if case .chunks(let name, _) = body { chunked = name }
         return change(
             key(of: response), response.keyHash, variants, &work, { .store(store) },
-            then: { state in
-                if case .chunks(let name, _) = body { state.bodies.publish(name, response) }
-            })
+            publishing: chunked, of: response)
     }
 
     private func skip(

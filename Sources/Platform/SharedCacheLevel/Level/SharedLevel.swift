@@ -219,8 +219,8 @@ package final class SharedLevel: CacheLevel {
             state.isClosing = true
             set(.off, &state)
         }
-        guard let thread = thread.withLock({ $0 }) else { return }
         mailbox.post(.close)
+        guard let thread = thread.withLock({ $0 }) else { return }
         // In a completion: it cannot wait for itself.
         if !thread.isCurrent { thread.join() }
     }

@@ -38,10 +38,10 @@ extension LevelLoop {
     }
 
     func take(_ bytes: UnsafeRawBufferPointer) {
-        let span = bytes.bindMemory(to: UInt8.self).span
+        let bytes = bytes.bindMemory(to: UInt8.self)
         var position = 0
         do throws(RESPError) {
-            while hasOpened, let event = try reader.next(span, at: &position) {
+            while hasOpened, let event = try reader.next(bytes.span, at: &position) {
                 switch event {
                 case .reply(let value): take(value)
                 // Nothing is asked for that is told without being asked.

@@ -95,7 +95,7 @@ final class LevelLoop: EventHandler {
         timing.stallMilliseconds = 0
         timing.backoff = level.options.backoff
         var limits = RedisPipeline<Expected>.Limits()
-        limits.operations = 2 * Self.pipelineLimit
+        limits.operations = 2 * LevelLoop.pipelineLimit
         limits.unsentBytes = 256 << 20
         connection = RedisConnection(level.options.session, options: timing, limits: limits)
         engine = Engine(level.options)

@@ -74,7 +74,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Engine/PinfoldEngine": [
         "CLinux", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
         "AccessPolicy", "Authentication", "PinfoldConfiguration", "Documents", "Transformation",
-        "Activity",
+        "Activity", "RedisProtocol",
         "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
         "PinfoldMetrics", "Logging",
         "RawStructuredFieldValues",
@@ -228,7 +228,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "TestSupport",
         "EngineTestSupport", "ContentCoding", "CachePolicy", "Trust", "AccessPolicy",
         "Authentication", "PinfoldConfiguration",
-        "Transformation", "JSONSchema", "Activity", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
+        "Transformation", "JSONSchema", "Activity", "RedisProtocol", "SharedCache", "Clocks",
+        "Threads", "EventLoop", "PinfoldTLS",
         "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Logging",
         "RawStructuredFieldValues",
     ],

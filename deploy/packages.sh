@@ -54,6 +54,7 @@ test_packages=(
     prometheus
     python3
     python3-venv
+    redis-server
     shellcheck
     squid-openssl
     systemd

@@ -6,9 +6,9 @@ private let hello = RESPValue.map([
     RESPEntry("proto", .integer(3)), RESPEntry("role", .string("master")),
 ])
 
-private typealias Connection = RedisConnection<Int>
+private typealias Connection = RedisConnection
 
-extension RedisConnection<Int>.Reply {
+extension RedisConnection.Reply {
     fileprivate var text: String {
         switch self {
         case .operation(let tag): "\(tag)"

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RedisProtocol
 
-extension RedisPipeline<Int>.Answered {
+extension RedisPipeline.Answered {
     fileprivate var text: String {
         switch self {
         case .operation(let tag): "\(tag)"
@@ -16,7 +16,7 @@ extension RedisPipeline<Int>.Answered {
 @Suite("Operations that wait for their replies")
 struct RedisPipelineTests {
     @Test func `are answered in their order`() throws {
-        var pipeline = RedisPipeline<Int>()
+        var pipeline = RedisPipeline()
         for tag in 0..<3 { try pipeline.add(tag, bytes: 10, deadline: 100) }
         #expect(pipeline.count == 3)
         #expect(pipeline.next == 0)
@@ -27,7 +27,7 @@ struct RedisPipelineTests {
     }
 
     @Test func `end at their deadlines, and keep their places`() throws {
-        var pipeline = RedisPipeline<Int>()
+        var pipeline = RedisPipeline()
         try pipeline.add(0, bytes: 1, deadline: 100)
         try pipeline.add(1, bytes: 1, deadline: 110)
         #expect(pipeline.deadline == 100)
@@ -44,7 +44,7 @@ struct RedisPipelineTests {
     }
 
     @Test func `have no deadline before that of an earlier one`() throws {
-        var pipeline = RedisPipeline<Int>()
+        var pipeline = RedisPipeline()
         try pipeline.add(0, bytes: 1, deadline: 100)
         try pipeline.add(1, bytes: 1, deadline: 50)
         #expect(pipeline.expire(99) == [])
@@ -52,10 +52,10 @@ struct RedisPipelineTests {
     }
 
     @Test func `are bounded in number and in bytes that were not sent`() throws {
-        var limits = RedisPipeline<Int>.Limits()
+        var limits = RedisPipeline.Limits()
         limits.operations = 2
         limits.unsentBytes = 10
-        var pipeline = RedisPipeline<Int>(limits: limits)
+        var pipeline = RedisPipeline(limits: limits)
         #expect(throws: RedisPipelineError.full) {
             try pipeline.add(0, bytes: 11, deadline: 1)
         }
@@ -75,7 +75,7 @@ struct RedisPipelineTests {
 
     @Test func `may have been carried out if any byte was sent before the end`() throws {
         for sent in 0...6 {
-            var pipeline = RedisPipeline<Int>()
+            var pipeline = RedisPipeline()
             for tag in 0..<3 { try pipeline.add(tag, bytes: 2, deadline: 9) }
             pipeline.wrote(sent)
             let ended = pipeline.fail()
@@ -91,7 +91,7 @@ struct RedisPipelineTests {
     }
 
     @Test func `that ended are not told of again`() throws {
-        var pipeline = RedisPipeline<Int>()
+        var pipeline = RedisPipeline()
         try pipeline.add(0, bytes: 1, deadline: 1)
         try pipeline.add(1, bytes: 1, deadline: 5)
         try pipeline.add(2, bytes: 1, deadline: 5)
@@ -102,7 +102,7 @@ struct RedisPipelineTests {
     }
 
     @Test func `are read in pieces if they asked for that`() throws {
-        var pipeline = RedisPipeline<Int>()
+        var pipeline = RedisPipeline()
         #expect(!pipeline.streamsBulk)
         try pipeline.add(0, bytes: 1, deadline: 1, streamsBulk: true)
         try pipeline.add(1, bytes: 1, deadline: 1)
@@ -116,7 +116,7 @@ struct RedisPipelineTests {
     /// Compared with a plain list.
     @Test func `behave like a list whatever happens`() throws {
         var random = SeededRandom(seed: 5)
-        var pipeline = RedisPipeline<Int>()
+        var pipeline = RedisPipeline()
         var list: [(tag: Int, deadline: Int64, isOver: Bool)] = []
         var now: Int64 = 0
         for tag in 0..<5000 {

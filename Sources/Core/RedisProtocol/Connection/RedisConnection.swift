@@ -42,7 +42,7 @@ package enum RedisConnectionError: Error, Sendable, Hashable, CustomStringConver
 /// it closes the transport and calls ``closed(_:now:random:)``, which says what has become of the
 /// operations and when to connect again. Times are milliseconds on one clock; nothing is read from
 /// a clock here, and nothing is random.
-package struct RedisConnection<Tag: Sendable>: Sendable {
+package struct RedisConnection: Sendable {
     /// How long what may take, in milliseconds.
     package struct Options: Sendable, Hashable {
         package var connectMilliseconds: Int64 = 1000
@@ -78,9 +78,9 @@ package struct RedisConnection<Tag: Sendable>: Sendable {
     }
 
     /// What a reply is about.
-    package enum Reply {
+    package enum Reply: Sendable, Hashable {
         /// It answers this operation.
-        case operation(Tag)
+        case operation(Int)
         /// Nothing follows from it: its operation has ended.
         case dropped
         /// It was for the connection itself.
@@ -88,9 +88,9 @@ package struct RedisConnection<Tag: Sendable>: Sendable {
     }
 
     /// What follows from the end of a connection.
-    package struct End {
+    package struct End: Sendable {
         /// The operations that waited.
-        package let operations: [(tag: Tag, fate: RedisOperationFate)]
+        package let operations: [(tag: Int, fate: RedisOperationFate)]
         /// When to connect again; `nil` if it was stopped.
         package let retryAt: Int64?
     }
@@ -102,12 +102,12 @@ package struct RedisConnection<Tag: Sendable>: Sendable {
     /// Why the last connection ended; `nil` before the first end.
     package private(set) var lastError: RedisConnectionError?
     /// The operations that wait.
-    package private(set) var pipeline: RedisPipeline<Tag>
+    package private(set) var pipeline: RedisPipeline
 
     /// A connection that has not been begun.
     package init(
         _ session: RedisSession, options: Options = Options(),
-        limits: RedisPipeline<Tag>.Limits = RedisPipeline<Tag>.Limits()
+        limits: RedisPipeline.Limits = RedisPipeline.Limits()
     ) {
         self.session = session
         self.options = options
@@ -175,7 +175,7 @@ package struct RedisConnection<Tag: Sendable>: Sendable {
 
     /// Adds an operation, whose command is to be written.
     package mutating func add(
-        _ tag: Tag, bytes: Int, deadline: Int64, streamsBulk: Bool = false
+        _ tag: Int, bytes: Int, deadline: Int64, streamsBulk: Bool = false
     ) throws(RedisPipelineError) {
         guard isReady else { throw .notReady }
         try pipeline.add(tag, bytes: bytes, deadline: deadline, streamsBulk: streamsBulk)
@@ -185,7 +185,7 @@ package struct RedisConnection<Tag: Sendable>: Sendable {
     package mutating func wrote(_ count: Int) { pipeline.wrote(count) }
 
     /// Ends the operations whose deadlines have passed.
-    package mutating func expire(now: Int64) -> [Tag] { pipeline.expire(now) }
+    package mutating func expire(now: Int64) -> [Int] { pipeline.expire(now) }
 
     /// When ``timePassed(now:)`` and ``expire(now:)`` are to be called; `nil` for not at all.
     package var deadline: Int64? {

@@ -16,9 +16,10 @@ package enum RedisPipelineError: Error, Sendable, Hashable {
 
 /// Operations that wait for their replies, which come in the order of the commands.
 ///
-/// An operation whose deadline passes ends then, and its reply, when it comes, is dropped: until
-/// then it keeps its place. A value without locks; of one connection.
-package struct RedisPipeline<Tag: Sendable>: Sendable {
+/// An operation is a number here, which means something to whoever adds it. One whose deadline
+/// passes ends then, and its reply, when it comes, is dropped: until then it keeps its place. A
+/// value without locks; of one connection.
+package struct RedisPipeline: Sendable {
     /// What may wait.
     package struct Limits: Sendable, Hashable {
         package var operations = 1024
@@ -30,7 +31,7 @@ package struct RedisPipeline<Tag: Sendable>: Sendable {
 
     private struct Operation: Sendable {
         /// `nil` once its deadline has passed.
-        var tag: Tag?
+        var tag: Int?
         var deadline: Int64
         /// The bytes of all commands before it.
         var start: UInt64
@@ -61,7 +62,7 @@ package struct RedisPipeline<Tag: Sendable>: Sendable {
     ///     otherwise the one that counts.
     ///   - streamsBulk: see `RESPReader.next`.
     package mutating func add(
-        _ tag: Tag, bytes count: Int, deadline: Int64, streamsBulk: Bool = false
+        _ tag: Int, bytes count: Int, deadline: Int64, streamsBulk: Bool = false
     ) throws(RedisPipelineError) {
         guard self.count < limits.operations, unsentBytes + count <= limits.unsentBytes else {
             throw .full
@@ -86,8 +87,8 @@ package struct RedisPipeline<Tag: Sendable>: Sendable {
     }
 
     /// What the next reply answers.
-    package enum Answered {
-        case operation(Tag)
+    package enum Answered: Sendable, Hashable {
+        case operation(Int)
         /// One whose deadline has passed.
         case late
         /// No command: the server is none, or the reader has lost its place.
@@ -114,7 +115,7 @@ package struct RedisPipeline<Tag: Sendable>: Sendable {
 
     /// The operation that the next reply answers, which goes on waiting; `nil` if there is none, or
     /// its deadline has passed.
-    package var next: Tag? { first < operations.count ? operations[first].tag : nil }
+    package var next: Int? { first < operations.count ? operations[first].tag : nil }
 
     /// When the next deadline passes; `nil` if none is waited for.
     package var deadline: Int64? {
@@ -128,8 +129,8 @@ package struct RedisPipeline<Tag: Sendable>: Sendable {
     }
 
     /// Ends the operations whose deadlines have passed. Their replies are dropped when they come.
-    package mutating func expire(_ now: Int64) -> [Tag] {
-        var ended: [Tag] = []
+    package mutating func expire(_ now: Int64) -> [Int] {
+        var ended: [Int] = []
         while firstInTime < operations.count, operations[firstInTime].deadline <= now {
             if let tag = operations[firstInTime].tag { ended.append(tag) }
             operations[firstInTime].tag = nil
@@ -139,7 +140,7 @@ package struct RedisPipeline<Tag: Sendable>: Sendable {
     }
 
     /// The connection has failed: nothing waits any longer.
-    package mutating func fail() -> [(tag: Tag, fate: RedisOperationFate)] {
+    package mutating func fail() -> [(tag: Int, fate: RedisOperationFate)] {
         let ended = operations[first...].compactMap { operation in
             operation.tag.map {
                 (tag: $0, fate: operation.start < sent ? .unanswered : RedisOperationFate.notSent)

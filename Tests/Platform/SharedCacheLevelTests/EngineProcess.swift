@@ -16,11 +16,6 @@ final class EngineProcess {
 
     var path: String { folder.file("s") }
 
-    /// Whether there is one to start.
-    static let isInstalled = ["/usr/bin", "/usr/local/bin", "/bin"].contains {
-        access("\($0)/redis-server", X_OK) == 0
-    }
-
     struct EngineProcessError: Error { let text: String }
 
     /// - Parameter arguments: besides those that keep it apart from all others.

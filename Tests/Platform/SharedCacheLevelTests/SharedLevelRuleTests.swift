@@ -38,8 +38,7 @@ enum SharedSetup: String, CaseIterable, CustomTestStringConvertible {
 }
 
 /// The contract of `CacheLevel`, kept by a level on a real engine.
-@Suite(
-    "A level on an engine", .enabled(if: EngineProcess.isInstalled, "there is no redis-server"))
+@Suite("A level on an engine")
 struct SharedLevelRuleTests {
     private static let cases = SharedSetup.allCases.flatMap { setup in
         LevelRule.allCases.map { (setup, $0) }

@@ -6,7 +6,7 @@ import SharedCache
 
 // Bytes to and from the engine, and the end of a connection.
 extension LevelLoop {
-    func perform(_ action: RedisConnection<Expected>.Action) {
+    func perform(_ action: RedisConnection.Action) {
         switch action {
         case .none: break
         case .connect: socket.open()
@@ -55,7 +55,7 @@ extension LevelLoop {
 
     func take(_ value: RESPValue) {
         switch connection.replied(value) {
-        case .operation(let expected): replied(value, to: expected)
+        case .operation: replied(value, to: takeExpected())
         case .dropped: break
         case .own(let action): perform(action)
         }
@@ -100,7 +100,7 @@ extension LevelLoop {
         if hasProbe { _ = breaker.failed(.probe, now: now, random: random.next()) }
         goOff(reason, "\(error)")
         let end = connection.closed(error, now: now, random: random.next())
-        for (expected, _) in end.operations { giveUp(expected) }
+        giveUpExpected(end.operations.count)
         giveUpCommands()
         endIfDone()
     }

@@ -70,14 +70,41 @@ extension LevelLoop {
         let before = output.total
         write(&output)
         do throws(RedisPipelineError) {
+            // Replies come in order, and none is given up before its connection.
             try connection.add(
-                expected, bytes: Int(output.total - before),
+                0, bytes: Int(output.total - before),
                 deadline: now + options.stallMilliseconds)
+            self.expected.append(expected)
         } catch {
             // There is no room, although that was seen to: the replies could not be told apart.
             giveUp(expected)
             loop.afterTurn { [self] in disconnect(.unexpectedReply) }
         }
+    }
+
+    /// What the reply is to that has come.
+    func takeExpected() -> Expected {
+        let taken = expected[firstExpected]
+        expected[firstExpected] = .nothing
+        firstExpected += 1
+        if firstExpected == expected.count {
+            expected.removeAll(keepingCapacity: expected.capacity <= 4096)
+            firstExpected = 0
+        } else if firstExpected >= 256, firstExpected >= expected.count / 2 {
+            expected.removeSubrange(..<firstExpected)
+            firstExpected = 0
+        }
+        return taken
+    }
+
+    /// There will be no replies any more.
+    /// - Parameter count: how many the connection waited for.
+    func giveUpExpected(_ count: Int) {
+        let given = expected[firstExpected...]
+        assert(given.count == count)
+        expected = []
+        firstExpected = 0
+        for expected in given { giveUp(expected) }
     }
 
     // MARK: Lookups

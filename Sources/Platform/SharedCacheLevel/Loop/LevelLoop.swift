@@ -18,7 +18,10 @@ final class LevelLoop: EventHandler {
     let options: SharedLevelOptions
     let loop: EventLoop
     let socket: ServerSocket
-    var connection: RedisConnection<Expected>
+    var connection: RedisConnection
+    /// What the next replies are to, in their order.
+    var expected: [Expected] = []
+    var firstExpected = 0
     var reader = RESPReader(limits: LevelLoop.limits)
     let memory = UnsafeMutableRawBufferPointer.allocate(
         byteCount: LevelLoop.readBytes, alignment: 16)
@@ -90,11 +93,11 @@ final class LevelLoop: EventHandler {
         socket = ServerSocket(
             level.options.server, resolver: level.options.resolver, on: loop,
             mailbox: level.mailbox)
-        var timing = RedisConnection<Expected>.Options()
+        var timing = RedisConnection.Options()
         // Each operation's deadline is when the connection is given up; lookups have their own.
         timing.stallMilliseconds = 0
         timing.backoff = level.options.backoff
-        var limits = RedisPipeline<Expected>.Limits()
+        var limits = RedisPipeline.Limits()
         limits.operations = 2 * LevelLoop.pipelineLimit
         limits.unsentBytes = 256 << 20
         connection = RedisConnection(level.options.session, options: timing, limits: limits)
@@ -205,7 +208,7 @@ final class LevelLoop: EventHandler {
         hasOpened = false
         isPrepared = false
         socket.close()
-        for (expected, _) in end.operations { giveUp(expected) }
+        giveUpExpected(end.operations.count)
         takeCommands(evenIfOff: true)
         giveUpCommands()
         level.shared.withLock { state in

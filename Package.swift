@@ -217,8 +217,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "Clocks", "Locking", "CacheStore",
     ],
     "Platform/SharedCacheLevelTests": [
-        "CLinux", "TestSupport", "CacheTestSupport", "CachePolicy", "RedisProtocol", "SharedCache",
-        "Clocks", "EventLoop", "CacheStore", "SharedCacheLevel",
+        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "RedisProtocol",
+        "SharedCache", "Clocks", "Threads", "EventLoop", "CacheStore", "SharedCacheLevel",
     ],
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",

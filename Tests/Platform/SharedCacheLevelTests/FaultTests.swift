@@ -6,7 +6,7 @@ import SharedCacheLevel
 import Testing
 
 /// What goes wrong with the engine costs hits, and nothing else.
-@Suite("An engine that fails")
+@Suite("An engine that fails", .serialized)
 struct FaultTests {
     /// Waits until the level is off, and ready again.
     private func awaitState(_ state: LevelState, _ level: SharedLevel) {
@@ -133,6 +133,33 @@ struct FaultTests {
         engine.goOn()
         awaitState(.ready, level)
         #expect(level.figures().breaker == .closed)
+        store.close()
+    }
+
+    @Test func `that is slow is not asked until it is quick again`() throws {
+        let engine = try EngineProcess()
+        let proxy = try SlowProxy(to: engine.path)
+        defer { proxy.end() }
+        let (store, level) = try engine.gateway(memoryBytes: 0) {
+            $0.server = .unix(path: proxy.path)
+            $0.timeoutMilliseconds = 100
+        }
+        store.put("http://a/", body(10))
+        store.flushNow()
+        proxy.setDelay(milliseconds: 500)
+        while level.state == .ready { #expect(store.found("http://a/").isEmpty) }
+        #expect(level.figures().reason == .timeout)
+        // What is changed meanwhile is not found later.
+        store.drop("http://a/")
+        store.put("http://b/", body(20))
+        proxy.setDelay(milliseconds: 0)
+        awaitState(.ready, level)
+        // The connection was kept.
+        #expect(level.figures().connections == 1)
+        #expect(store.found("http://a/").isEmpty)
+        #expect(store.found("http://b/").isEmpty)
+        store.put("http://b/", body(20))
+        #expect(eventually { store.foundBodies("http://b/") == [body(20)] })
         store.close()
     }
 

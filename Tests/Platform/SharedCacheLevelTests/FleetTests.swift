@@ -6,7 +6,7 @@ import SharedCacheLevel
 import Testing
 
 /// Two gateways over one engine.
-@Suite("Gateways that share an engine")
+@Suite("Gateways that share an engine", .serialized)
 struct FleetTests {
     @Test(arguments: [0, 10, 40_000, 100_000, 400_000, 2_000_000])
     func `find what another has stored`(_ size: Int) throws {

@@ -38,7 +38,7 @@ enum SharedSetup: String, CaseIterable, CustomTestStringConvertible {
 }
 
 /// The contract of `CacheLevel`, kept by a level on a real engine.
-@Suite("A level on an engine")
+@Suite("A level on an engine", .serialized)
 struct SharedLevelRuleTests {
     private static let cases = SharedSetup.allCases.flatMap { setup in
         LevelRule.allCases.map { (setup, $0) }

@@ -126,6 +126,33 @@ struct FleetTests {
         first.close()
     }
 
+    @Test func `keep what was obtained under different trust beside each other`() throws {
+        let engine = try EngineProcess()
+        let (strict, _) = try engine.gateway(memoryBytes: 0)
+        let (lax, _) = try engine.gateway(memoryBytes: 0)
+        strict.put("http://a/", body(10, seed: 1), policy: 1)
+        strict.flushNow()
+        lax.put("http://a/", body(10, seed: 2), policy: 2)
+        lax.flushNow()
+        for trust: UInt64 in [1, 2] {
+            for store in [strict, lax] {
+                let answer = Handover<LoadResult>()
+                let isAsked = store.key("http://a/") {
+                    store.load($0, policy: .init(), trust: trust) { answer.give($0) }
+                }
+                #expect(isAsked)
+                guard case .found(let responses)? = answer.take() else {
+                    Issue.record("not found")
+                    return
+                }
+                #expect(responses.map(\.policy) == [trust])
+                #expect(responses.map { store.bytes($0) } == [body(10, seed: Int(trust))])
+            }
+        }
+        strict.close()
+        lax.close()
+    }
+
     @Test func `leave nothing in the engine that does not expire`() throws {
         let engine = try EngineProcess()
         let (store, _) = try engine.gateway(wholeBodyBytes: 100_000)

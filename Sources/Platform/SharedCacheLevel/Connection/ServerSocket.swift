@@ -69,8 +69,6 @@ final class ServerSocket: EventHandler {
     /// - Parameter onEvent: called for what happens, never by a call of this object.
     func start(onEvent: @escaping (Event) -> Void) { self.onEvent = onEvent }
 
-    var isOpen: Bool { if case .open = state { true } else { false } }
-
     // MARK: Opening
 
     func open() {

@@ -68,11 +68,6 @@ struct SharedVariant: Sendable, Equatable {
         vary = response.varyKey
         trust = response.policy
     }
-
-    init(vary: VaryKey, trust: UInt64) {
-        self.vary = vary
-        self.trust = trust
-    }
 }
 
 /// A body in chunks, by the digest of its key and its own identity.

@@ -20,7 +20,7 @@ extension LevelLoop {
                     of: chunk.bytes, number, of: body.token, under: name, by: engine.keyring)
             else { return }
             sendChunk(
-                name, record, chunk.bytes, Engine.arrivingMilliseconds, .early(body))
+                name, record, chunk.bytes, Engine.arrivingMilliseconds, .early)
         case .dropBody(let body, let chunks, let wasPublished):
             sendDropping(body, chunks, isRead: wasPublished)
         case .readChunk(let id, let body, let chunks, let number, let completion):

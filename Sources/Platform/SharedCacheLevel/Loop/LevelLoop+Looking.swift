@@ -34,7 +34,7 @@ extension LevelLoop {
                 pending.found.append(found)
             }
         }
-        keepLatest(pending)
+        keepWanted(pending)
         pending.missing = 1
         for found in pending.found { askForBody(pending, found) }
         came(pending)
@@ -106,11 +106,15 @@ extension LevelLoop {
         }
     }
 
-    /// Of responses that differ only in the trust under which they were obtained, the latest.
-    private func keepLatest(_ pending: PendingLoad) {
+    /// Of responses that differ only in the trust under which they were obtained, the one that is
+    /// wanted, or else the latest.
+    private func keepWanted(_ pending: PendingLoad) {
         guard pending.found.count > 1 else { return }
-        pending.found.sort {
-            $0.value.times.responseTime > $1.value.times.responseTime
+        let trust = pending.load.trust
+        pending.found.sort { left, right in
+            let isWanted = (left.value.trust == trust, right.value.trust == trust)
+            guard isWanted.0 == isWanted.1 else { return isWanted.0 }
+            return left.value.times.responseTime > right.value.times.responseTime
         }
         var known: Set<VaryKey> = []
         pending.found = pending.found.filter { known.insert($0.vary).inserted }

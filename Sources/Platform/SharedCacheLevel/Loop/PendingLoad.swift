@@ -29,7 +29,7 @@ final class PendingLoad: @unchecked Sendable {
         self.removals = removals
     }
 
-    /// What a value has, by the rules of the level: the key's own number, or none.
+    /// Runs `body` with the bytes of the key.
     func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         load.key.withUnsafeBytes(body)
     }
@@ -89,7 +89,7 @@ enum Expected: Sendable {
     /// A chunk was written for it, or kept.
     case chunk(PendingStore)
     /// A chunk of a body that is not published yet.
-    case early(SharedBody)
+    case early
     /// A removal; if it fails, the key was not removed.
     case removed(SharedKey)
     /// A purge.

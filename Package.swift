@@ -65,6 +65,10 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads", "Files",
     ],
     "Platform/PinfoldResolver": ["CAres", "CLinux", "HTTPCore", "Clocks", "Locking", "Threads"],
+    "Platform/SharedCacheLevel": [
+        "HTTPCore", "CachePolicy", "RedisProtocol", "SharedCache", "Clocks", "Locking", "Threads",
+        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+    ],
     // Engine: what carries an exchange out, for the gateway and the library.
     "Engine/PinfoldMetrics": ["HTTPCore"],
     "Engine/PinfoldEngine": [
@@ -215,6 +219,10 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Platform/CacheStoreTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "StoreBench", "CachePolicy",
         "Clocks", "Locking", "CacheStore",
+    ],
+    "Platform/SharedCacheLevelTests": [
+        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "RedisProtocol",
+        "SharedCache", "Clocks", "Threads", "EventLoop", "CacheStore", "SharedCacheLevel",
     ],
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",

@@ -93,7 +93,9 @@ extension Exchange {
         guard goesOn(after: .decided(.load)) else { return }
         let (token, mailbox) = (token, environment.mailbox)
         let options = cacheOptions
-        let accepted = store.load(key, variants, policy: options, wakes: false) {
+        let accepted = store.load(
+            key, variants, policy: options, trust: origin?.fingerprint, wakes: false
+        ) {
             mailbox.post(.loaded(token, $0))
         }
         if accepted {

@@ -43,6 +43,9 @@ package struct LevelLoad: Sendable {
     package let memory: MemoryTier
     /// Of somebody who only looks; `nil` for a request. See `LevelLook`.
     package var look: LevelLook?
+    /// The fingerprint of the policy under which the request asks: of responses that differ only in
+    /// theirs, the one with this is wanted. `nil` if that is not known.
+    package var trust: UInt64?
     package var completion: @Sendable (LoadResult) -> Void
 
     /// Runs `body` with a view of the key.

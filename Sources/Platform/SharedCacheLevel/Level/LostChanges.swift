@@ -1,0 +1,48 @@
+/// What was changed while it could not be told to the engine: it must not be found there when the
+/// engine is back. Beyond a limit everything is taken for changed.
+struct LostChanges: Sendable, Equatable {
+    private let limit: Int
+    /// Bytes of keys at most.
+    private let byteLimit: Int
+    private var bytes = 0
+    /// The keys, with their hashes.
+    private(set) var keys: [[UInt8]: UInt64] = [:]
+    private(set) var isEverything = false
+
+    init(limit: Int, bytes: Int = 4 << 20) {
+        self.limit = limit
+        byteLimit = bytes
+    }
+
+    var isEmpty: Bool { keys.isEmpty && !isEverything }
+
+    /// A key was changed.
+    mutating func note(_ key: SharedKey) {
+        guard !isEverything, keys[key.bytes] == nil else { return }
+        guard keys.count < limit, bytes + key.bytes.count <= byteLimit else {
+            return noteEverything()
+        }
+        bytes += key.bytes.count
+        keys[key.bytes] = key.hash
+    }
+
+    /// Everything was purged.
+    mutating func noteEverything() {
+        keys = [:]
+        bytes = 0
+        isEverything = true
+    }
+
+    /// All of it, which is forgotten here.
+    mutating func take() -> LostChanges {
+        let taken = self
+        self = LostChanges(limit: limit, bytes: byteLimit)
+        return taken
+    }
+}
+
+/// A cache key, with this process's hash of it.
+struct SharedKey: Sendable, Equatable {
+    let bytes: [UInt8]
+    let hash: UInt64
+}

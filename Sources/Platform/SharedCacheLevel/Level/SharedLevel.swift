@@ -1,0 +1,236 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import EventLoop
+import Locking
+import SharedCache
+import Synchronization
+import Threads
+
+/// The level of the cache that the gateways of a fleet share: an engine that speaks the protocol of
+/// Redis. It has no index; it answers later; and it may be slow, full or away.
+///
+/// One thread with one loop and one connection carries out what all workers ask of it, in the order
+/// in which that was queued under the locks of the keys: what is queued by then is one write.
+/// No caller waits for it. What is queued is bounded; lookups end at their deadline.
+///
+/// **What is stored.** A key is a hash with a field for each variant: a record with its HMAC
+/// (``SharedValueDraft``), and the body after it, or in chunks with names of their own. A response
+/// names the instance under which it was stored, which is made of two numbers: that of the
+/// generation of all (``Engine/generation``), which each lookup reads with the hash, and which a
+/// purge draws anew; and that of the key, a field of the hash, which a removal draws anew. What
+/// names another one is not found, whoever stored it and whenever that arrived.
+///
+/// **What could not be removed**, because the engine was away, is remembered (``LostChanges``) and
+/// removed when it is back, before anything is read. The name of the generation has the engine's
+/// `run_id` in it: one that was started again, and may have gone back to an older state, has none,
+/// and so nothing of what it has kept is found.
+package final class SharedLevel: CacheLevel {
+    struct State {
+        var level = LevelState.opening
+        var commands: [SharedCommand] = []
+        /// Bytes of bodies among them, and those of commands that the thread has not carried out.
+        var bytes = 0
+        /// Commands that the thread has not carried out.
+        var waiting = 0
+        /// Whether the thread has been told that there are commands.
+        var isWoken = false
+        /// Whether more changes came than may wait: the connection is given up.
+        var isOverloaded = false
+        var isClosing = false
+        /// Lookups under way; a change of their key voids them.
+        var loads = StoreFlights()
+        var bodies = KnownBodies()
+        var lost: LostChanges
+        var statistics = SharedLevelStatistics()
+
+        init(_ options: SharedLevelOptions) { lost = LostChanges(limit: options.lostKeys) }
+
+        mutating func add(_ command: SharedCommand) {
+            bytes += command.bytes
+            waiting += 1
+            commands.append(command)
+        }
+    }
+
+    package let options: SharedLevelOptions
+    let shared: Locked<State>
+    let mailbox: Mailbox<LevelMessage>
+    let onEvent: @Sendable (SharedLevelEvent) -> Void
+    /// Whether it can be used: what `State.level` says, without its lock.
+    private let isReady = Atomic<Bool>(false)
+    private let thread = Locked<Thread?>(nil)
+
+    /// Why it could not be begun.
+    package enum StartError: Error, Equatable, Sendable {
+        case system(Errno)
+        case thread(Thread.StartError)
+    }
+
+    /// Begins to connect. It is off until it has a connection. Whoever has it must close it; a
+    /// store does so with its levels.
+    package init(
+        _ options: SharedLevelOptions,
+        onEvent: @escaping @Sendable (SharedLevelEvent) -> Void = { _ in }
+    ) throws(StartError) {
+        self.options = options
+        self.onEvent = onEvent
+        shared = Locked(State(options))
+        do throws(Errno) { mailbox = try Mailbox() } catch { throw .system(error) }
+        do throws(Thread.StartError) {
+            let started = try Thread(name: "shared-cache") { [self] in
+                LevelLoop.run(self)
+            }
+            thread.withLock { $0 = started }
+        } catch {
+            throw .thread(error)
+        }
+    }
+
+    // MARK: The thread
+
+    /// Without any lock of a key: sees to it that what was queued is carried out.
+    func proceed() {
+        let mustWake = shared.withLock { state in
+            guard !state.isWoken, !state.commands.isEmpty || state.isOverloaded else {
+                return false
+            }
+            state.isWoken = true
+            return true
+        }
+        if mustWake { mailbox.post(.work) }
+    }
+
+    /// Says whether it can be used. Under the state's lock.
+    func set(_ level: LevelState, _ state: inout State) {
+        state.level = level
+        state.statistics.isReady = level == .ready
+        isReady.store(level == .ready, ordering: .releasing)
+    }
+
+    private var canBeUsed: Bool { isReady.load(ordering: .acquiring) }
+
+    // MARK: How it is doing
+
+    package var state: LevelState {
+        canBeUsed ? .ready : shared.withLock { $0.level }
+    }
+
+    package var largestBody: UInt64 { options.maximumObject }
+
+    package func statistics() -> LevelStatistics {
+        shared.withLock { state in
+            var statistics = LevelStatistics(name: "shared", state: state.level)
+            statistics.hits = state.statistics.hits
+            statistics.misses = state.statistics.misses
+            statistics.stores = state.statistics.stores
+            statistics.skipped = state.statistics.skipped
+            return statistics
+        }
+    }
+
+    /// All counts.
+    package func figures() -> SharedLevelStatistics {
+        shared.withLock { state in
+            var figures = state.statistics
+            figures.queueBytes = state.bytes
+            figures.queueCommands = state.waiting
+            figures.lostKeys = state.lost.keys.count
+            return figures
+        }
+    }
+
+    // MARK: Looking
+
+    package func varyNames(_ key: CacheKeyView) -> [[UInt8]?] {
+        canBeUsed && !key.bytes.isOfPart ? [nil] : []
+    }
+
+    package func mayHold(_ key: CacheKeyView, _ variants: [VaryKey]) -> Bool {
+        canBeUsed && !key.bytes.isOfPart
+    }
+
+    package func load(_ load: LevelLoad, wakes: Bool) -> Bool {
+        guard canBeUsed else { return false }
+        let now = Clock.monotonicMilliseconds()
+        let isAccepted = shared.withLock { state in
+            guard state.level == .ready, state.waiting < options.queueCommands else {
+                return false
+            }
+            state.add(
+                .load(
+                    load, state.loads.begin(load.hash), began: now,
+                    deadline: now + options.timeoutMilliseconds))
+            return true
+        }
+        if isAccepted, wakes { proceed() }
+        return isAccepted
+    }
+
+    package func wakeReaders() { if canBeUsed { proceed() } }
+
+    package func readChunk(
+        _ body: LevelBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
+    ) -> Bool {
+        let isAccepted = shared.withLock { state in
+            guard state.level == .ready, state.waiting < options.queueCommands,
+                let (place, chunks) = state.bodies.place(body.id),
+                let number = UInt32(exactly: index), number < chunks.chunkCount
+            else { return false }
+            state.add(.readChunk(id: body.id, place, chunks, number: number, completion))
+            return true
+        }
+        if isAccepted { proceed() }
+        return isAccepted
+    }
+
+    package func release(body id: Int64) {
+        shared.withLock { state in
+            guard let dropped = state.bodies.release(id), state.level == .ready else { return }
+            state.add(dropped)
+        }
+        proceed()
+    }
+
+    // MARK: As a whole
+
+    package func purge() {
+        shared.withLock { state in
+            state.loads.voidAll()
+            let dropped = state.bodies.voidAll()
+            guard state.level == .ready else { return state.lost.noteEverything() }
+            state.add(.purge)
+            for command in dropped { state.add(command) }
+        }
+        proceed()
+    }
+
+    package func flush(_ completion: @escaping @Sendable () -> Void) {
+        let isAccepted = shared.withLock { state in
+            guard state.level == .ready else { return false }
+            state.add(.barrier(completion))
+            return true
+        }
+        if isAccepted { proceed() } else { completion() }
+    }
+
+    package func close() {
+        shared.withLock { state in
+            state.isClosing = true
+            set(.off, &state)
+        }
+        mailbox.post(.close)
+        guard let thread = thread.withLock({ $0 }) else { return }
+        // In a completion: it cannot wait for itself.
+        if !thread.isCurrent { thread.join() }
+    }
+}
+
+/// What the thread is told.
+enum LevelMessage: Sendable {
+    /// There are commands.
+    case work
+    /// The engine's name was looked up.
+    case resolved(ServerAddresses, attempt: UInt64)
+    case close
+}

@@ -1,0 +1,158 @@
+import CachePolicy
+import RedisProtocol
+import SharedCache
+
+/// What is known of the engine while there is a connection, and how names and instances are made of
+/// it. Used by the level's thread alone.
+struct Engine {
+    let names: SharedName
+    let keyring: SharedKeyring
+    /// Which run of the engine it is; empty if it does not say.
+    private(set) var run: [UInt8] = []
+    /// The number of the generation that is written under; `nil` if it is not known.
+    var generation: SharedToken?
+    /// The one that the last reply named: what lookups find is compared with it.
+    var readGeneration: SharedToken?
+    /// Own purges and removals so far: replies to what was sent before are outdated.
+    private(set) var purges: UInt64 = 0
+    private(set) var removals: UInt64 = 0
+    var clock = EngineClock()
+    /// The numbers of keys that have one, as far as they are known.
+    private var keys: [UInt64: KeyNumber] = [:]
+
+    private struct KeyNumber {
+        var number: SharedToken
+        /// The own removal that drew it; 0 if another gateway's did.
+        var removal: UInt64
+    }
+
+    /// Keys whose numbers are remembered at most. Without it a store may be in vain.
+    private static let keyLimit = 16_384
+    /// How long the generation lives without any gateway.
+    static let generationSeconds: Int64 = 7 * 86_400
+    /// How long the number of a removed key lives: longer than a request.
+    static let numberMilliseconds: Int64 = 600_000
+    /// How long the chunks of a body live that nothing names yet.
+    static let arrivingMilliseconds: Int64 = 600_000
+    /// How long chunks stay for those who are reading them.
+    static let readingMilliseconds: Int64 = 300_000
+    /// The longest time that a response is kept, in seconds.
+    static let longestSeconds: Int64 = 30 * 86_400
+
+    init(_ options: SharedLevelOptions) {
+        names = options.names
+        keyring = options.keyring
+    }
+
+    // MARK: Names
+
+    /// The field with a key's own number.
+    static let numberField = Array("i".utf8)
+
+    /// The hash of a key.
+    func hash(_ digest: [UInt8]) -> [UInt8] { names.value(digest, variant: []) }
+
+    /// The field that says which chunks the response of another field has.
+    static func chunksField(of field: [UInt8]) -> [UInt8] { [UInt8(ascii: "c")] + field }
+
+    /// Its value.
+    static func chunksText(_ chunks: SharedChunks) -> [UInt8] {
+        chunks.body.bytes + Array(String(chunks.chunkCount).utf8)
+    }
+
+    /// Reads it; `nil` if it is not one.
+    static func chunks(_ text: [UInt8]) -> (token: SharedToken, count: UInt32)? {
+        guard text.count > SharedToken.byteCount,
+            let count = UInt32(
+                String(decoding: text[SharedToken.byteCount...], as: UTF8.self)),
+            count <= UInt32(SharedChunks.maximumChunks)
+        else { return nil }
+        return (SharedToken(words: text), count)
+    }
+
+    /// The name of the generation, of this run of the engine.
+    var generationName: [UInt8] {
+        (names.generations(.all) ?? []) + [UInt8(ascii: ":")] + run
+    }
+
+    // MARK: Generations
+
+    /// The engine has said which run it is.
+    mutating func began(_ run: [UInt8]) {
+        self.run = run
+        generation = nil
+        readGeneration = nil
+    }
+
+    /// A new number for everything. Returns its record.
+    mutating func purge() -> [UInt8]? {
+        let drawn = SharedToken.drawn()
+        purges += 1
+        generation = drawn
+        return record(drawn, under: generationName)
+    }
+
+    /// The record of a number.
+    func record(_ number: SharedToken, under name: [UInt8]) -> [UInt8]? {
+        SharedIndex(instance: number).record(under: name, by: keyring)
+    }
+
+    /// Reads one.
+    func number(
+        _ record: [UInt8], under name: [UInt8]
+    ) throws(SharedRecordError) -> SharedToken {
+        let result: Result<SharedToken, SharedRecordError> = record.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                return .success(try SharedIndex(bytes, under: name, by: keyring).instance)
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    // MARK: Keys
+
+    /// A key is removed: it gets a new number.
+    mutating func remove(_ key: UInt64) -> SharedToken {
+        let drawn = SharedToken.drawn()
+        removals += 1
+        if keys.count >= Self.keyLimit { keys = [:] }
+        keys[key] = KeyNumber(number: drawn, removal: removals)
+        return drawn
+    }
+
+    /// A lookup has read a key's number; `nil` if it has none.
+    /// - Parameter removals: own removals before the lookup was sent.
+    mutating func read(_ number: SharedToken?, of key: UInt64, after removals: UInt64) {
+        if let known = keys[key], known.removal > removals { return }
+        guard let number else {
+            keys[key] = nil
+            return
+        }
+        if keys.count >= Self.keyLimit { keys = [:] }
+        keys[key] = KeyNumber(number: number, removal: 0)
+    }
+
+    /// A key's number, as far as it is known.
+    func number(of key: UInt64) -> SharedToken? { keys[key]?.number }
+
+    /// What a response names that is stored under a generation and a key's number.
+    static func instance(_ generation: SharedToken, _ key: SharedToken?) -> SharedToken {
+        guard let key else { return generation }
+        return SharedToken(words: zip(generation.bytes, key.bytes).map { $0 ^ $1 })
+    }
+}
+
+extension SharedToken {
+    /// Of the first 16 bytes.
+    fileprivate init(words bytes: [UInt8]) {
+        let (low, high) = bytes.withUnsafeBytes { bytes in
+            (
+                UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
+                UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            )
+        }
+        self.init(random: (low, high))
+    }
+}

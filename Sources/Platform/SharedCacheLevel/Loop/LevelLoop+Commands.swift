@@ -1,0 +1,412 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import SharedCache
+
+// What is written for each command.
+extension LevelLoop {
+    func carryOut(_ command: SharedCommand) {
+        switch command {
+        case .load(let load, let flight, let began, let deadline):
+            sendLoad(load, flight, began: began, deadline: deadline)
+        case .store(let store): sendStore(store)
+        case .forget(let key, let variants): sendForgetting(key, variants)
+        case .remove(let key): sendRemoval(key)
+        case .purge: sendPurge()
+        case .addChunk(let body, let number, let chunk):
+            let name = engine.names.chunk(body.digest, body: body.token, number)
+            guard
+                let record = SharedChunks.record(
+                    of: chunk.bytes, number, of: body.token, under: name, by: engine.keyring)
+            else { return }
+            sendChunk(
+                name, record, chunk.bytes, Engine.arrivingMilliseconds, .early)
+        case .dropBody(let body, let chunks, let wasPublished):
+            sendDropping(body, chunks, isRead: wasPublished)
+        case .readChunk(let id, let body, let chunks, let number, let completion):
+            let name = engine.names.chunk(body.digest, body: body.token, number)
+            sendGet(name, .chunkRead(id: id, body, chunks, number: number, completion))
+        case .barrier(let completion):
+            send(.barrier(completion)) {
+                $0.begin(1)
+                $0.add("PING")
+            }
+        }
+    }
+
+    func sendGet(_ name: [UInt8], _ expected: Expected) {
+        send(expected) {
+            $0.begin(2)
+            $0.add("GET")
+            $0.add(name)
+        }
+    }
+
+    // MARK: Lookups
+
+    private func sendLoad(
+        _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64
+    ) {
+        let digest = load.key.withUnsafeBytes { SharedName.digest(of: $0) }
+        let pending = PendingLoad(
+            load, flight, began: began, deadline: deadline, digest: digest ?? [],
+            removals: engine.removals)
+        guard canLookUp, digest != nil, deadline > now else {
+            load.look?.fail(.busy)
+            return answer(pending, [])
+        }
+        if !hasAskedGeneration {
+            hasAskedGeneration = true
+            sendGet(engine.generationName, .generation(purges: engine.purges))
+        }
+        wait(for: pending)
+        send(.value(pending)) {
+            $0.begin(2)
+            $0.add("HGETALL")
+            $0.add(engine.hash(pending.digest))
+        }
+    }
+
+    // MARK: Stores
+
+    private func digest(of key: UnsafeRawBufferPointer) -> [UInt8]? { SharedName.digest(of: key) }
+
+    private func sendStore(_ store: SharedStore) {
+        let response = store.response
+        guard let digest = digest(of: response.key),
+            let field = SharedName.variant(store.variant.vary, trust: store.variant.trust)
+        else { return refuse(store) }
+        let replaced = store.replaced.flatMap {
+            SharedName.variant($0.vary, trust: $0.trust)
+        }
+        var token: SharedToken?
+        var ownChunks: SharedChunks?
+        switch store.body {
+        case .chunks(let body, _): token = body.token
+        case .whole where response.bodyCount > options.inlineBodyBytes:
+            let drawn = SharedToken.drawn()
+            ownChunks = SharedChunks(
+                body: drawn, chunkBytes: UInt32(SharedStream.chunkBytes),
+                count: response.bodyCount)
+            guard ownChunks != nil else { return refuse(store) }
+            token = drawn
+        case .whole: break
+        }
+        let pending = PendingStore(
+            store, digest: digest, fields: [field] + (replaced.map { [$0] } ?? []),
+            ownChunks: ownChunks, token: token)
+        guard let text = makeText(pending, field) else { return refuse(store) }
+        let milliseconds = lifetime(of: response)
+        sendChunks(pending, milliseconds)
+        for field in pending.fields { askForPredecessor(pending.digest, field, token) }
+        sendTransaction(pending, text, milliseconds)
+    }
+
+    /// The value of the field, in two parts: the record, and the body if it follows.
+    private struct Text {
+        var record: [UInt8]
+        var body: [UInt8] = []
+        var chunks: SharedChunks?
+    }
+
+    private func makeText(_ pending: PendingStore, _ field: [UInt8]) -> Text? {
+        let response = pending.store.response
+        guard let generation = engine.generation,
+            let times = engine.clock.toEngine(response.metadata.times)
+        else { return nil }
+        let draft = SharedValueDraft(
+            key: [UInt8](response.key), vary: response.varyKey, head: [UInt8](response.head),
+            times: times, trust: response.policy,
+            instance: Engine.instance(generation, engine.number(of: response.keyHash)),
+            born: .beginning(of: 0))
+        let name = engine.names.value(pending.digest, variant: field)
+        var chunks = pending.ownChunks
+        if case .chunks(_, let known) = pending.store.body { chunks = known }
+        if let chunks {
+            return draft.record(.chunks(chunks), under: name, by: engine.keyring).map {
+                Text(record: $0, chunks: chunks)
+            }
+        }
+        guard let body = response.copyBody(0..<Int(response.bodyCount)),
+            let record = body.withUnsafeBytes({
+                draft.record(body: $0, under: name, by: engine.keyring)
+            })
+        else { return nil }
+        return Text(record: record, body: body)
+    }
+
+    /// For how long it is kept, in milliseconds.
+    private func lifetime(of response: CachedResponse) -> Int64 {
+        let metadata = response.metadata
+        let longest = Engine.longestSeconds
+        let fresh = metadata.timeToLive(at: Clock.wallSeconds())
+        let grace = max(
+            options.graceSeconds, metadata.staleIfErrorSeconds,
+            metadata.staleWhileRevalidateSeconds)
+        let seconds = min(max(0, fresh), longest) + min(max(0, grace), longest)
+        return 1000 * min(max(1, seconds), longest)
+    }
+
+    /// The chunks, before the entry that names them.
+    private func sendChunks(_ pending: PendingStore, _ milliseconds: Int64) {
+        let lives = milliseconds + Engine.readingMilliseconds
+        if case .chunks(let body, let chunks) = pending.store.body {
+            for number in 0..<chunks.chunkCount {
+                let name = engine.names.chunk(body.digest, body: body.token, number)
+                sendExpiry(name, lives, .chunk(pending))
+            }
+            return
+        }
+        guard let chunks = pending.ownChunks else { return }
+        for number in 0..<chunks.chunkCount {
+            let name = engine.names.chunk(pending.digest, body: chunks.body, number)
+            let start = Int(number) * SharedStream.chunkBytes
+            let range = start..<start + chunks.count(of: number)
+            guard let bytes = pending.store.response.copyBody(range),
+                let record = bytes.withUnsafeBytes({
+                    SharedChunks.record(
+                        of: $0, number, of: chunks.body, under: name, by: engine.keyring)
+                })
+            else {
+                pending.failure = .incomplete
+                return
+            }
+            bytes.withUnsafeBytes { sendChunk(name, record, $0, lives, .chunk(pending)) }
+        }
+    }
+
+    private func sendChunk(
+        _ name: [UInt8], _ record: [UInt8], _ bytes: UnsafeRawBufferPointer,
+        _ milliseconds: Int64, _ expected: Expected
+    ) {
+        send(expected) {
+            $0.begin(5)
+            $0.add("SET")
+            $0.add(name)
+            $0.add(record, bytes)
+            $0.add("PX")
+            $0.add(milliseconds)
+        }
+    }
+
+    private func sendExpiry(_ name: [UInt8], _ milliseconds: Int64, _ expected: Expected) {
+        send(expected) {
+            $0.begin(3)
+            $0.add("PEXPIRE")
+            $0.add(name)
+            $0.add(milliseconds)
+        }
+    }
+
+    /// Which chunks the response has that is about to be replaced.
+    private func askForPredecessor(
+        _ digest: [UInt8], _ field: [UInt8], _ successor: SharedToken?
+    ) {
+        send(.predecessor(digest: digest, successor: successor)) {
+            $0.begin(3)
+            $0.add("HGET")
+            $0.add(engine.hash(digest))
+            $0.add(Engine.chunksField(of: field))
+        }
+    }
+
+    /// The entry, at once or not at all.
+    private func sendTransaction(
+        _ pending: PendingStore, _ text: Text, _ milliseconds: Int64
+    ) {
+        let hash = engine.hash(pending.digest)
+        let field = pending.fields[0]
+        let other = Engine.chunksField(of: field)
+        send(.queued(pending)) {
+            $0.begin(1)
+            $0.add("MULTI")
+        }
+        if let number = engine.number(of: pending.store.response.keyHash),
+            let record = engine.record(number, under: engine.names.index(pending.digest))
+        {
+            send(.queued(pending)) {
+                $0.begin(4)
+                $0.add("HSETNX")
+                $0.add(hash)
+                $0.add(Engine.numberField)
+                $0.add(record)
+            }
+        }
+        send(.queued(pending)) {
+            $0.begin(text.chunks == nil ? 4 : 6)
+            $0.add("HSET")
+            $0.add(hash)
+            $0.add(field)
+            $0.add(text.record, text.body)
+            guard let chunks = text.chunks else { return }
+            $0.add(other)
+            $0.add(Engine.chunksText(chunks))
+        }
+        let gone =
+            (text.chunks == nil ? [other] : [])
+            + pending.fields.dropFirst().flatMap { [$0, Engine.chunksField(of: $0)] }
+        if !gone.isEmpty { sendFields(gone, of: hash, .queued(pending)) }
+        for condition in ["NX", "GT"] {
+            send(.queued(pending)) {
+                $0.begin(4)
+                $0.add("PEXPIRE")
+                $0.add(hash)
+                $0.add(milliseconds)
+                $0.add(Array(condition.utf8))
+            }
+        }
+        send(.queued(pending)) {
+            $0.begin(2)
+            $0.add("HLEN")
+            $0.add(hash)
+        }
+        send(.stored(pending)) {
+            $0.begin(1)
+            $0.add("EXEC")
+        }
+    }
+
+    func sendFields(_ fields: [[UInt8]], of hash: [UInt8], _ expected: Expected) {
+        send(expected) {
+            $0.begin(2 + fields.count)
+            $0.add("HDEL")
+            $0.add(hash)
+            for field in fields { $0.add(field) }
+        }
+    }
+
+    /// It cannot be stored: what it would have replaced goes nevertheless.
+    private func refuse(_ store: SharedStore) {
+        level.shared.withLock { state in
+            state.statistics.skipped += 1
+            state.loads.void(store.response.keyHash)
+            for command in state.bodies.void(store.response.keyHash, [store.variant]) {
+                state.add(command)
+            }
+        }
+        sendForgetting(store.key, [store.variant] + (store.replaced.map { [$0] } ?? []))
+    }
+
+    // MARK: Removals
+
+    private func sendForgetting(_ key: SharedKey, _ variants: [SharedVariant]) {
+        guard let digest = key.bytes.withUnsafeBytes({ digest(of: $0) }) else {
+            return giveUp(.removed(key))
+        }
+        let fields = variants.compactMap { SharedName.variant($0.vary, trust: $0.trust) }
+        for field in fields { askForPredecessor(digest, field, nil) }
+        sendFields(
+            fields + fields.map { Engine.chunksField(of: $0) }, of: engine.hash(digest),
+            .removed(key))
+    }
+
+    private func sendRemoval(_ key: SharedKey) {
+        let number = engine.remove(key.hash)
+        guard let digest = key.bytes.withUnsafeBytes({ digest(of: $0) }) else {
+            return giveUp(.removed(key))
+        }
+        let hash = engine.hash(digest)
+        send(.removed(key)) {
+            $0.begin(2)
+            $0.add("UNLINK")
+            $0.add(hash)
+        }
+        // What others store of requests that they sent before is not found.
+        guard let record = engine.record(number, under: engine.names.index(digest)) else {
+            return
+        }
+        send(.nothing) {
+            $0.begin(1)
+            $0.add("MULTI")
+        }
+        send(.nothing) {
+            $0.begin(4)
+            $0.add("HSET")
+            $0.add(hash)
+            $0.add(Engine.numberField)
+            $0.add(record)
+        }
+        sendExpiry(hash, Engine.numberMilliseconds, .nothing)
+        send(.nothing) {
+            $0.begin(1)
+            $0.add("EXEC")
+        }
+    }
+
+    private func sendPurge() {
+        hasAskedGeneration = false
+        send(.purged) {
+            $0.begin(2)
+            $0.add("UNLINK")
+            $0.add(engine.generationName)
+        }
+        guard let record = engine.purge() else { return }
+        sendGeneration(record, ifNone: false)
+    }
+
+    /// Writes the number of the generation.
+    private func sendGeneration(_ record: [UInt8], ifNone: Bool) {
+        send(.nothing) {
+            $0.begin(ifNone ? 6 : 5)
+            $0.add("SET")
+            $0.add(engine.generationName)
+            $0.add(record)
+            $0.add("EX")
+            $0.add(Engine.generationSeconds)
+            if ifNone { $0.add("NX") }
+        }
+    }
+
+    /// Asks for the number of the generation.
+    /// - Parameter beginning: whether there may be none yet.
+    func askForGeneration(beginning: Bool) {
+        if beginning {
+            let name = engine.generationName
+            if let record = engine.record(.drawn(), under: name) {
+                sendGeneration(record, ifNone: true)
+            }
+            sendExpirySeconds(name)
+        }
+        sendGet(engine.generationName, .generation(purges: engine.purges))
+    }
+
+    /// The same where there is one that cannot be used.
+    func replaceGeneration() {
+        guard let record = engine.purge() else { return }
+        sendGeneration(record, ifNone: false)
+        sendGet(engine.generationName, .generation(purges: engine.purges))
+    }
+
+    func sendExpirySeconds(_ name: [UInt8]) {
+        send(.nothing) {
+            $0.begin(3)
+            $0.add("EXPIRE")
+            $0.add(name)
+            $0.add(Engine.generationSeconds)
+        }
+    }
+
+    func askForTime() {
+        send(.time(asked: Clock.wallMilliseconds())) {
+            $0.begin(1)
+            $0.add("TIME")
+        }
+    }
+
+    /// Removes the chunks of a body.
+    /// - Parameter isRead: whether others may be reading them, for whom they stay for a while.
+    func sendDropping(_ body: SharedBody, _ chunks: UInt32, isRead: Bool) {
+        for number in 0..<chunks {
+            let name = engine.names.chunk(body.digest, body: body.token, number)
+            if isRead {
+                sendExpiry(name, Engine.readingMilliseconds, .nothing)
+            } else {
+                send(.nothing) {
+                    $0.begin(2)
+                    $0.add("UNLINK")
+                    $0.add(name)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+import CachePolicy
+import CacheStore
+import RedisProtocol
+import SharedCache
+
+// What is made of the replies to a lookup.
+extension LevelLoop {
+    func readValue(_ pending: PendingLoad, _ reply: RESPValue) {
+        if let error = reply.redisError {
+            count(SharedLevelReason(error.code))
+            if !pending.isOver {
+                pending.load.look?.fail(.busy)
+                answer(pending, [])
+            }
+            switch error.code.consequence {
+            case .isPassing: failed()
+            case .redirects, .isWrongServer, .isMisconfigured:
+                disconnect(.transport("\(error)"), because: .init(error.code))
+            case .refusesWrites, .needsScript, .isUnexpected: break
+            }
+            return
+        }
+        guard !pending.isOver else { return }
+        let fields: [(name: [UInt8], value: [UInt8])] = (reply.entries ?? []).compactMap {
+            guard let name = $0.key.bytes, let value = $0.value.bytes else { return nil }
+            return (name, value)
+        }
+        guard let generation = engine.readGeneration,
+            let number = readNumber(pending, fields)
+        else { return complete(pending) }
+        let instance = Engine.instance(generation, number.token)
+        for (name, value) in fields where name.count == Self.fieldBytes {
+            if let found = readVariant(pending, name, value, instance) {
+                pending.found.append(found)
+            }
+        }
+        keepWanted(pending)
+        pending.missing = 1
+        for found in pending.found { askForBody(pending, found) }
+        came(pending)
+    }
+
+    /// Bytes of the name of a variant's field.
+    private static let fieldBytes = 16
+
+    /// A key's own number, if it has one.
+    private struct KeyNumber { var token: SharedToken? }
+
+    /// Reads the key's own number; `nil` if there is one that cannot be read.
+    private func readNumber(
+        _ pending: PendingLoad, _ fields: [(name: [UInt8], value: [UInt8])]
+    ) -> KeyNumber? {
+        var token: SharedToken?
+        if let field = fields.first(where: { $0.name == Engine.numberField }) {
+            do throws(SharedRecordError) {
+                token = try engine.number(
+                    field.value, under: engine.names.index(pending.digest))
+            } catch {
+                count(SharedLevelReason(error))
+                if case .deleteAndReport = error.handling {
+                    send(.nothing) {
+                        $0.begin(2)
+                        $0.add("UNLINK")
+                        $0.add(engine.hash(pending.digest))
+                    }
+                }
+                return nil
+            }
+        }
+        engine.read(token, of: pending.load.hash, after: pending.removals)
+        return KeyNumber(token: token)
+    }
+
+    private func readVariant(
+        _ pending: PendingLoad, _ field: [UInt8], _ bytes: [UInt8], _ instance: SharedToken
+    ) -> FoundValue? {
+        let name = engine.names.value(pending.digest, variant: field)
+        let result: Result<SharedValue, SharedRecordError> = pending.withKey { key in
+            bytes.withUnsafeBytes { bytes in
+                do throws(SharedRecordError) {
+                    let value = try SharedValue(
+                        bytes, under: name, of: key, variant: field, by: engine.keyring)
+                    if case .inline = value.body { _ = try value.inlineBody(bytes) }
+                    return .success(value)
+                } catch {
+                    return .failure(error)
+                }
+            }
+        }
+        switch result {
+        case .success(let value):
+            guard value.instance == instance else {
+                count(.voided)
+                return nil
+            }
+            guard let vary = VaryKey(bytes: Array(bytes[value.vary])) else { return nil }
+            return FoundValue(bytes, value, vary)
+        case .failure(let error):
+            count(SharedLevelReason(error))
+            if case .deleteAndReport = error.handling {
+                sendFields(
+                    [field, Engine.chunksField(of: field)], of: engine.hash(pending.digest),
+                    .nothing)
+            }
+            return nil
+        }
+    }
+
+    /// Of responses that differ only in the trust under which they were obtained, the one that is
+    /// wanted, or else the latest.
+    private func keepWanted(_ pending: PendingLoad) {
+        guard pending.found.count > 1 else { return }
+        let trust = pending.load.trust
+        pending.found.sort { left, right in
+            let isWanted = (left.value.trust == trust, right.value.trust == trust)
+            guard isWanted.0 == isWanted.1 else { return isWanted.0 }
+            return left.value.times.responseTime > right.value.times.responseTime
+        }
+        var known: Set<VaryKey> = []
+        pending.found = pending.found.filter { known.insert($0.vary).inserted }
+    }
+
+    // MARK: Bodies in chunks
+
+    private func askForBody(_ pending: PendingLoad, _ found: FoundValue) {
+        guard case .chunks(let chunks) = found.value.body else { return }
+        guard chunks.count <= options.maximumObject,
+            chunks.chunkBytes == UInt32(SharedStream.chunkBytes)
+        else {
+            found.isBroken = true
+            return
+        }
+        let names = (0..<chunks.chunkCount).map {
+            engine.names.chunk(pending.digest, body: chunks.body, $0)
+        }
+        guard chunks.count <= options.wholeBodyBytes, pending.load.look == nil else {
+            // It stays in the engine, but only if all of it is there.
+            pending.missing += 1
+            return send(.presence(pending, found)) {
+                $0.begin(1 + names.count)
+                $0.add("TOUCH")
+                for name in names { $0.add(name) }
+            }
+        }
+        found.body = [UInt8](repeating: 0, count: Int(chunks.count))
+        for (number, name) in names.enumerated() {
+            pending.missing += 1
+            sendGet(name, .chunkOfLoad(pending, found, number: UInt32(number)))
+        }
+    }
+
+    func readChunk(
+        _ pending: PendingLoad, _ found: FoundValue, _ number: UInt32, _ reply: RESPValue
+    ) {
+        defer { came(pending) }
+        guard !pending.isOver, !found.isBroken, case .chunks(let chunks) = found.value.body
+        else { return }
+        guard let bytes = reply.bytes else {
+            found.isBroken = true
+            return count(.incomplete)
+        }
+        let name = engine.names.chunk(pending.digest, body: chunks.body, number)
+        let start = Int(number) * Int(chunks.chunkBytes)
+        bytes.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                let chunk = try chunks.chunk(number, bytes, under: name, by: engine.keyring)
+                found.body.withUnsafeMutableBytes {
+                    UnsafeMutableRawBufferPointer(rebasing: $0[start..<start + chunk.count])
+                        .copyMemory(from: chunk)
+                }
+            } catch {
+                found.isBroken = true
+                count(SharedLevelReason(error))
+            }
+        }
+    }
+
+    /// A reply that was missing has come.
+    func came(_ pending: PendingLoad) {
+        pending.missing -= 1
+        guard pending.missing == 0, !pending.isOver else { return }
+        complete(pending)
+    }
+
+    // MARK: The answer
+
+    private func complete(_ pending: PendingLoad) {
+        succeeded()
+        var published: [CachedResponse] = []
+        for found in pending.found where !found.isBroken {
+            guard let response = makeResponse(pending, found) else { continue }
+            let current = pending.load.publish(response) { _ in
+                level.shared.withLock { state in
+                    guard state.loads.isValid(pending.flight) else { return false }
+                    if case .disk(let body) = response.body, pending.load.look == nil {
+                        state.bodies.publish(body.id, response)
+                    }
+                    return true
+                }
+            }
+            if let current { published.append(current) }
+        }
+        removeBroken(pending)
+        answer(pending, published)
+    }
+
+    /// What has lost a part is not looked at again.
+    private func removeBroken(_ pending: PendingLoad) {
+        let fields = pending.found.filter(\.isBroken).compactMap {
+            SharedName.variant($0.vary, trust: $0.value.trust)
+        }
+        guard !fields.isEmpty else { return }
+        sendFields(
+            fields + fields.map { Engine.chunksField(of: $0) },
+            of: engine.hash(pending.digest), .nothing)
+    }
+
+    private func makeResponse(
+        _ pending: PendingLoad, _ found: FoundValue
+    ) -> CachedResponse? {
+        let (load, value) = (pending.load, found.value)
+        guard let times = engine.clock.toOwn(value.times) else { return nil }
+        return found.bytes.withUnsafeBytes { bytes -> CachedResponse? in
+            let head = UnsafeRawBufferPointer(rebasing: bytes[value.head])
+            let made = StoredMetadata(
+                storedHead: head.bindMemory(to: UInt8.self).span, times: times,
+                hasQuery: load.key.contains(UInt8(ascii: "?")), options: load.policy)
+            guard var metadata = made else { return nil }
+            if let since = value.staleSince {
+                guard let own = engine.clock.ownSeconds(since) else { return nil }
+                metadata = metadata.stale(since: own)
+            }
+            let loaded = LoadedHead(
+                vary: found.vary, metadata: metadata, policy: value.trust, head: head)
+            switch value.body {
+            case .inline:
+                let body = UnsafeRawBufferPointer(rebasing: bytes[value.recordCount...])
+                return load.memory.makeResponse(loaded, for: load, body: body)
+            case .chunks(let chunks):
+                guard found.body.isEmpty else {
+                    return found.body.withUnsafeBytes {
+                        load.memory.makeResponse(loaded, for: load, body: $0)
+                    }
+                }
+                let place = SharedBody(digest: pending.digest, token: chunks.body)
+                let id = level.shared.withLock { $0.bodies.read(place, chunks) }
+                let body = LevelBody(
+                    id: id, count: chunks.count, chunkBytes: Int(chunks.chunkBytes),
+                    source: level)
+                return load.memory.makeResponse(loaded, for: load, body: body)
+            }
+        }
+    }
+
+    /// Answers a lookup.
+    func answer(_ pending: PendingLoad, _ found: [CachedResponse]) {
+        pending.isOver = true
+        pending.found = []
+        let took = now - pending.began
+        level.shared.withLock { state in
+            state.loads.end(pending.flight)
+            guard pending.load.look == nil else { return }
+            state.statistics.took(took)
+            if found.isEmpty {
+                state.statistics.misses += 1
+            } else {
+                state.statistics.hits += 1
+            }
+        }
+        pending.load.completion(found.isEmpty ? .nothing : .found(found))
+    }
+}

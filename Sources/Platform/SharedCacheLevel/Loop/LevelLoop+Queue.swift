@@ -1,0 +1,164 @@
+import CacheStore
+import Clocks
+import EventLoop
+import RedisProtocol
+import SharedCache
+
+// What is taken from the queue and sent, and the lookups that wait.
+extension LevelLoop {
+    func takeCommands(evenIfOff: Bool = false) {
+        let isOverloaded = level.shared.withLock { state -> Bool in
+            state.isWoken = false
+            if commands.isEmpty {
+                swap(&commands, &state.commands)
+            } else {
+                commands += state.commands
+                state.commands.removeAll(keepingCapacity: true)
+            }
+            return state.isOverloaded
+        }
+        if evenIfOff { return }
+        if isOverloaded {
+            return disconnect(
+                .transport("more changes came than may wait"), because: .overloaded)
+        }
+        guard connection.isReady else { return giveUpCommands() }
+        pump()
+    }
+
+    /// Writes commands, as many as there is room for.
+    func pump() {
+        guard connection.isReady else { return flush() }
+        repeat {
+            hasAskedGeneration = false
+            while hasOpened, first < commands.count, output.unsentCount < Self.outputBytes,
+                connection.pipeline.count < Self.pipelineLimit
+            {
+                let command = commands[first]
+                first += 1
+                carriedOut(command)
+                carryOut(command)
+            }
+            if first == commands.count {
+                commands.removeAll(keepingCapacity: commands.capacity <= 4096)
+                first = 0
+            }
+            flush()
+        } while hasOpened && first < commands.count && output.unsentCount == 0
+            && connection.pipeline.count < Self.pipelineLimit
+    }
+
+    func carriedOut(_ command: SharedCommand) {
+        level.shared.withLock { state in
+            state.bytes -= command.bytes
+            state.waiting -= 1
+        }
+    }
+
+    func giveUpCommands() {
+        let given = commands[first...]
+        commands = []
+        first = 0
+        for command in given {
+            carriedOut(command)
+            giveUp(command)
+        }
+    }
+
+    /// Adds a command, and what its reply is to.
+    func send(_ expected: Expected, _ write: (inout CommandOutput) -> Void) {
+        let before = output.total
+        write(&output)
+        do throws(RedisPipelineError) {
+            // Replies come in order, and none is given up before its connection.
+            try connection.add(
+                0, bytes: Int(output.total - before),
+                deadline: now + options.stallMilliseconds)
+            self.expected.append(expected)
+        } catch {
+            // There is no room, although that was seen to: the replies could not be told apart.
+            giveUp(expected)
+            loop.afterTurn { [self] in disconnect(.unexpectedReply) }
+        }
+    }
+
+    /// What the reply is to that has come.
+    func takeExpected() -> Expected {
+        let taken = expected[firstExpected]
+        expected[firstExpected] = .nothing
+        firstExpected += 1
+        if firstExpected == expected.count {
+            expected.removeAll(keepingCapacity: expected.capacity <= 4096)
+            firstExpected = 0
+        } else if firstExpected >= 256, firstExpected >= expected.count / 2 {
+            expected.removeSubrange(..<firstExpected)
+            firstExpected = 0
+        }
+        return taken
+    }
+
+    /// There will be no replies any more.
+    /// - Parameter count: how many the connection waited for.
+    func giveUpExpected(_ count: Int) {
+        let given = expected[firstExpected...]
+        assert(given.count == count)
+        expected = []
+        firstExpected = 0
+        for expected in given { giveUp(expected) }
+    }
+
+    // MARK: Lookups
+
+    func wait(for load: PendingLoad) {
+        loads.append(load)
+    }
+
+    func expireLoads(_ now: Int64) {
+        while firstLoad < loads.count {
+            let load = loads[firstLoad]
+            guard load.isOver || load.deadline <= now else { break }
+            firstLoad += 1
+            guard !load.isOver else { continue }
+            level.shared.withLock { $0.statistics[.timeout] += 1 }
+            load.load.look?.fail(.busy)
+            answer(load, [])
+            failed()
+        }
+        forgetLoads()
+        endWaitingLoads { $0 <= now }
+    }
+
+    /// Answers lookups that have not been sent: with nothing.
+    func endWaitingLoads(_ isDue: (Int64) -> Bool) {
+        guard first < commands.count else { return }
+        var kept: [SharedCommand] = []
+        for command in commands[first...] {
+            guard case .load(_, _, _, let deadline) = command, isDue(deadline) else {
+                kept.append(command)
+                continue
+            }
+            carriedOut(command)
+            level.shared.withLock { $0.statistics[.timeout] += 1 }
+            giveUp(command)
+        }
+        commands = kept
+        first = 0
+    }
+
+    /// Answers all lookups: with nothing.
+    func endLoads() {
+        endWaitingLoads { _ in true }
+        for load in loads[firstLoad...] where !load.isOver {
+            load.load.look?.fail(.busy)
+            answer(load, [])
+        }
+        firstLoad = loads.count
+        forgetLoads()
+    }
+
+    func forgetLoads() {
+        guard firstLoad == loads.count || firstLoad >= 256 else { return }
+        loads.removeSubrange(..<firstLoad)
+        firstLoad = 0
+    }
+}

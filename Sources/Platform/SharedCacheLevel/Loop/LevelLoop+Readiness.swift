@@ -1,0 +1,151 @@
+import CacheStore
+import Clocks
+import EventLoop
+import RedisProtocol
+import SharedCache
+
+// When the level is taken into use, and when not.
+extension LevelLoop {
+    /// Asks which run of the engine it is; what follows is asked when that is known.
+    func prepare() {
+        engine.clock = EngineClock()
+        send(.info) {
+            $0.begin(2)
+            $0.add("INFO")
+            $0.add("server")
+        }
+        flush()
+    }
+
+    /// It is known which run it is.
+    func began(_ run: [UInt8]) {
+        engine.began(run)
+        preparations = 2
+        askForGeneration(beginning: true)
+        askForTime()
+        flush()
+    }
+
+    /// Whether something is waited for before it can be taken into use.
+    var isPreparing: Bool { preparations > 0 }
+    /// Whether lookups are sent.
+    var canLookUp: Bool { isReady }
+
+    /// Something that was waited for has come.
+    func prepared() {
+        guard preparations > 0 else { return }
+        preparations -= 1
+        guard preparations == 0 else { return }
+        isPrepared = true
+        proceedToReady()
+    }
+
+    /// Takes the level into use, or probes the engine first.
+    func proceedToReady() {
+        let now = now
+        guard isPrepared, !isReady, endsAt == nil, now >= holdOffUntil else { return }
+        guard !breaker.isClosed else { return becomeReady(now) }
+        guard probeDeadline == nil else { return }
+        switch breaker.admit(now: now) {
+        case .pass: becomeReady(now)
+        case .reject: break
+        case .probe:
+            let deadline = now + options.timeoutMilliseconds
+            probeDeadline = deadline
+            send(.probe(deadline: deadline)) {
+                $0.begin(1)
+                $0.add("PING")
+            }
+            flush()
+        }
+        note()
+    }
+
+    /// A probe was answered.
+    func probed(_ deadline: Int64) {
+        guard probeDeadline == deadline else { return }
+        probeDeadline = nil
+        if now < deadline {
+            breaker.succeeded(.probe, now: now)
+        } else {
+            _ = breaker.failed(.probe, now: now, random: random.next())
+        }
+        proceedToReady()
+    }
+
+    func becomeReady(_ now: Int64) {
+        let isClosing = level.shared.withLock { state -> Bool in
+            guard !state.isClosing else { return true }
+            let lost = state.lost.take()
+            // What was changed meanwhile is removed before what is accepted from now on.
+            var removals: [SharedCommand] = lost.isEverything ? [.purge] : []
+            for (key, hash) in lost.keys {
+                removals.append(.remove(SharedKey(bytes: key, hash: hash)))
+            }
+            commands += removals
+            state.waiting += removals.count
+            state.loads.voidAll()
+            level.set(.ready, &state)
+            state.statistics.breaker = breakerState
+            state.statistics.reason = nil
+            state.statistics.detail = ""
+            return false
+        }
+        guard !isClosing else { return }
+        isReady = true
+        maintenanceAt = now + Self.maintenanceMilliseconds
+        note()
+        pump()
+        level.onEvent(
+            .ready(product: server?.product ?? "", version: server?.version ?? ""))
+    }
+
+    /// Nothing is asked from now on.
+    func goOff(_ reason: SharedLevelReason, _ detail: String) {
+        let wasReady = isReady
+        isReady = false
+        let isNews = level.shared.withLock { state -> Bool in
+            let isNews = wasReady || state.statistics.reason != reason
+            level.set(.off, &state)
+            state.statistics.breaker = breakerState
+            state.isOverloaded = false
+            state.statistics.reason = reason
+            state.statistics.detail = detail
+            state.statistics[reason] += 1
+            return isNews
+        }
+        // What was accepted before is carried out nevertheless, if there is a connection.
+        takeCommands(evenIfOff: true)
+        endLoads()
+        note()
+        if isNews { level.onEvent(.off(reason, detail: detail)) }
+    }
+
+    var breakerState: SharedLevelStatistics.Breaker {
+        switch breaker.state {
+        case .closed: .closed
+        case .open: .open
+        case .halfOpen: .halfOpen
+        }
+    }
+
+    func note() {
+        let breaker = breakerState
+        level.shared.withLock { $0.statistics.breaker = breaker }
+    }
+
+    /// A lookup had no reply in time, or one that says that there can be none.
+    func failed() {
+        guard breaker.failed(.ordinary, now: now, random: random.next()) else { return }
+        goOff(.timeout, "too many lookups had no reply in time")
+    }
+
+    func succeeded() { breaker.succeeded(.ordinary, now: now) }
+
+    func maintain() {
+        maintenanceAt = now + Self.maintenanceMilliseconds
+        sendExpirySeconds(engine.generationName)
+        askForTime()
+        flush()
+    }
+}

@@ -1,0 +1,311 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import RedisProtocol
+import SharedCache
+
+// What follows from each reply.
+extension LevelLoop {
+    func replied(_ reply: RESPValue, to expected: Expected) {
+        let error = reply.redisError
+        switch expected {
+        case .nothing: break
+        case .queued(let store):
+            if let error { store.failure = store.failure ?? SharedLevelReason(error.code) }
+        case .stored(let store): stored(store, reply)
+        case .chunk(let store):
+            if let error {
+                store.failure = store.failure ?? SharedLevelReason(error.code)
+            } else if reply.integer == 0 {
+                // It was to be kept, and is gone.
+                store.failure = store.failure ?? .incomplete
+            }
+        case .early:
+            // Its entry will find that it is missing.
+            if let error { count(SharedLevelReason(error.code)) }
+        case .removed, .purged:
+            // A value of another type is not one of ours.
+            if let error, error.code != .wrongType { failedToRemove(expected, error) }
+        case .predecessor(let digest, let successor):
+            guard let text = reply.bytes, let (token, chunks) = Engine.chunks(text),
+                token != successor
+            else { break }
+            sendDropping(SharedBody(digest: digest, token: token), chunks, isRead: true)
+        case .generation(let purges): readGeneration(reply, purges)
+        case .value(let load): readValue(load, reply)
+        case .chunkOfLoad(let load, let found, let number):
+            readChunk(load, found, number, reply)
+        case .presence(let load, let found):
+            if case .chunks(let chunks) = found.value.body,
+                reply.integer != Int64(chunks.chunkCount)
+            {
+                found.isBroken = true
+                count(.incomplete)
+            }
+            came(load)
+        case .chunkRead(let id, let body, let chunks, let number, let completion):
+            completion(readChunk(id, body, chunks, number, reply))
+        case .barrier(let completion): completion()
+        case .info: began(Self.run(of: reply.text ?? ""))
+        case .time(let asked): readTime(reply, asked: asked)
+        case .probe(let deadline): probed(error == nil ? deadline : -1)
+        }
+    }
+
+    /// What will not be replied to.
+    func giveUp(_ expected: Expected) {
+        switch expected {
+        case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe:
+            break
+        case .stored(let store): lose(store.store.key)
+        case .removed(let key): lose(key)
+        case .purged: level.shared.withLock { $0.lost.noteEverything() }
+        case .value(let load), .chunkOfLoad(let load, _, _), .presence(let load, _):
+            if !load.isOver {
+                load.load.look?.fail(.busy)
+                answer(load, [])
+            }
+        case .chunkRead(_, _, _, _, let completion): completion(.gone)
+        case .barrier(let completion): completion()
+        }
+    }
+
+    /// What will not be carried out.
+    func giveUp(_ command: SharedCommand) {
+        switch command {
+        case .load(let load, let flight, let began, let deadline):
+            load.look?.fail(.busy)
+            answer(
+                PendingLoad(
+                    load, flight, began: began, deadline: deadline, digest: [], removals: 0),
+                [])
+        case .store(let store): lose(store.key)
+        case .forget(let key, _), .remove(let key): lose(key)
+        case .purge: level.shared.withLock { $0.lost.noteEverything() }
+        // Its chunks expire.
+        case .addChunk, .dropBody: break
+        case .readChunk(_, _, _, _, let completion): completion(.gone)
+        case .barrier(let completion): completion()
+        }
+    }
+
+    private func lose(_ key: SharedKey) {
+        level.shared.withLock { state in
+            state.loads.void(key.hash)
+            _ = state.bodies.void(key.hash, nil)
+            state.lost.note(key)
+        }
+    }
+
+    func count(_ reason: SharedLevelReason) {
+        level.shared.withLock { $0.statistics[reason] += 1 }
+    }
+
+    /// An error was replied: to what it says of the engine as a whole.
+    /// - Returns: whether the connection was given up.
+    @discardableResult
+    private func heed(_ error: RedisReplyError) -> Bool {
+        switch error.code.consequence {
+        case .isPassing:
+            failed()
+            return false
+        case .redirects, .isWrongServer, .isMisconfigured:
+            giveUpLater(error)
+            return true
+        case .refusesWrites, .needsScript, .isUnexpected: return false
+        }
+    }
+
+    /// Closes the connection because of an error.
+    private func giveUpLater(_ error: RedisReplyError) {
+        disconnect(.transport("\(error)"), because: SharedLevelReason(error.code))
+    }
+
+    private func failedToRemove(_ expected: Expected, _ error: RedisReplyError) {
+        // It is removed when there is a connection again.
+        giveUp(expected)
+        giveUpLater(error)
+    }
+
+    // MARK: The engine itself
+
+    private static func run(of text: String) -> [UInt8] {
+        for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix("run_id:") {
+            return Array(line.dropFirst("run_id:".count).utf8.prefix(64))
+        }
+        return []
+    }
+
+    private func readTime(_ reply: RESPValue, asked: Int64) {
+        let answered = Clock.wallMilliseconds()
+        let parts = reply.elements ?? []
+        if parts.count == 2, let seconds = parts[0].integer, let rest = parts[1].integer,
+            (0...StoredTimes.maximumTime).contains(seconds)
+        {
+            engine.clock.measured(
+                asked: asked, answered: answered, engine: seconds * 1000 + rest / 1000)
+        }
+        if !engine.clock.isKnown {
+            // It may not be asked: the clocks are taken for equal.
+            engine.clock.measured(asked: answered, answered: answered, engine: answered)
+        }
+        prepared()
+    }
+
+    private func readGeneration(_ reply: RESPValue, _ purges: UInt64) {
+        if let error = reply.redisError {
+            engine.readGeneration = nil
+            if !heed(error) { waitForGeneration(SharedLevelReason(error.code), "\(error)") }
+            return
+        }
+        guard let record = reply.bytes else {
+            engine.readGeneration = nil
+            guard purges == engine.purges else { return }
+            engine.generation = nil
+            // It was evicted, or deleted; or the engine did not take it.
+            if isPreparing {
+                return waitForGeneration(.outOfMemory, "the engine does not keep a key")
+            }
+            return askForGeneration(beginning: true)
+        }
+        do throws(SharedRecordError) {
+            let number = try engine.number(record, under: engine.generationName)
+            engine.readGeneration = number
+            if purges == engine.purges { engine.generation = number }
+            prepared()
+        } catch {
+            engine.readGeneration = nil
+            guard purges == engine.purges else { return }
+            engine.generation = nil
+            switch error.handling {
+            case .deleteAndReport:
+                count(.damaged)
+                replaceGeneration()
+            case .leave where error == .notOurs: replaceGeneration()
+            case .leave, .leaveAndReport:
+                disconnect(.transport("the generation: \(error)"), because: .init(error))
+            }
+        }
+    }
+
+    private func waitForGeneration(_ reason: SharedLevelReason, _ detail: String) {
+        if isPreparing { disconnect(.transport(detail), because: reason) }
+    }
+
+    // MARK: Stores
+
+    private func stored(_ pending: PendingStore, _ reply: RESPValue) {
+        let isTooMuch = note(pending, reply)
+        guard let failure = pending.failure else {
+            level.shared.withLock { $0.statistics.stores += 1 }
+            return
+        }
+        count(failure)
+        undo(pending)
+        if let error = reply.redisError, !isTooMuch { heed(error) }
+    }
+
+    /// Notes why a transaction has failed; returns whether the key has too many variants.
+    private func note(_ pending: PendingStore, _ reply: RESPValue) -> Bool {
+        if let error = reply.redisError {
+            pending.failure = pending.failure ?? SharedLevelReason(error.code)
+            return false
+        }
+        guard let results = reply.elements else {
+            pending.failure = pending.failure ?? .refused
+            return false
+        }
+        for result in results {
+            if let error = result.redisError {
+                pending.failure = pending.failure ?? SharedLevelReason(error.code)
+            }
+        }
+        // Each variant has up to two fields.
+        if pending.failure == nil, let fields = results.last?.integer,
+            fields > 2 * options.maximumVariants
+        {
+            pending.failure = .tooManyVariants
+            return true
+        }
+        return false
+    }
+
+    /// What could not be stored whole is removed, and so is what it should have replaced. Lookups
+    /// that were sent in between find neither.
+    private func undo(_ pending: PendingStore) {
+        let response = pending.store.response
+        let variants = [pending.store.variant] + (pending.store.replaced.map { [$0] } ?? [])
+        let dropped = level.shared.withLock { state -> [SharedCommand] in
+            state.loads.void(response.keyHash)
+            return state.bodies.void(response.keyHash, variants)
+        }
+        let fields = pending.fields + pending.fields.map { Engine.chunksField(of: $0) }
+        sendFields(fields, of: engine.hash(pending.digest), .removed(pending.store.key))
+        if let chunks = pending.ownChunks {
+            let body = SharedBody(digest: pending.digest, token: chunks.body)
+            sendDropping(body, chunks.chunkCount, isRead: false)
+        }
+        for case .dropBody(let body, let chunks, let isRead) in dropped {
+            sendDropping(body, chunks, isRead: isRead)
+        }
+        flush()
+    }
+
+    // MARK: Chunks that are read
+
+    private func readChunk(
+        _ id: Int64, _ body: SharedBody, _ chunks: SharedChunks, _ number: UInt32,
+        _ reply: RESPValue
+    ) -> ChunkResult {
+        if let error = reply.redisError {
+            heed(error)
+            return .failed(.readFailed(detail: "\(error)"))
+        }
+        guard let bytes = reply.bytes else {
+            count(.incomplete)
+            dropEntry(of: id)
+            return .gone
+        }
+        let name = engine.names.chunk(body.digest, body: body.token, number)
+        return bytes.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                let chunk = try chunks.chunk(number, bytes, under: name, by: engine.keyring)
+                guard let copy = ChunkBytes(capacity: chunk.count) else {
+                    return .failed(.readFailed(detail: "there is no memory for it"))
+                }
+                _ = copy.append(chunk)
+                return .chunk(copy)
+            } catch {
+                count(SharedLevelReason(error))
+                dropEntry(of: id)
+                return .damaged
+            }
+        }
+    }
+
+    /// The entry that has a body is of no use any longer.
+    private func dropEntry(of id: Int64) {
+        let place = level.shared.withLock { state -> (SharedBody, SharedVariant)? in
+            guard let entry = state.bodies.entry(id), let place = state.bodies.place(id) else {
+                return nil
+            }
+            state.loads.void(entry.key)
+            // It has a reader, so nothing is dropped by this.
+            _ = state.bodies.void(entry.key, [entry.variant])
+            return (place.body, entry.variant)
+        }
+        guard let (body, variant) = place,
+            let field = SharedName.variant(variant.vary, trust: variant.trust)
+        else { return }
+        sendFields(
+            [field, Engine.chunksField(of: field)], of: engine.hash(body.digest), .nothing)
+        flush()
+    }
+}
+
+extension RESPValue {
+    /// The error that it is.
+    var redisError: RedisReplyError? {
+        if case .error(let text) = self { RedisReplyError(text) } else { nil }
+    }
+}

@@ -1,0 +1,220 @@
+import CacheStore
+import Clocks
+import EventLoop
+import RedisProtocol
+import SharedCache
+
+/// The level's thread: the connection, and what is asked on it.
+///
+///     off ──(connected, and the generation is known)──► probing ──► ready
+///      ▲                                                  ▲           │
+///      ├──────────────(the connection ends)───────────────┼───────────┤
+///      └──────────────────────────────────────────────────┴─(slow)────┘
+///
+/// It probes while the circuit breaker is not closed. Only when it is ready does the level accept
+/// anything; before that it removes what could not be removed.
+final class LevelLoop: EventHandler {
+    let level: SharedLevel
+    let options: SharedLevelOptions
+    let loop: EventLoop
+    let socket: ServerSocket
+    var connection: RedisConnection
+    /// What the next replies are to, in their order.
+    var expected: [Expected] = []
+    var firstExpected = 0
+    var reader = RESPReader(limits: LevelLoop.limits)
+    let memory = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: LevelLoop.readBytes, alignment: 16)
+    var output = CommandOutput()
+    var engine: Engine
+    var breaker: CircuitBreaker
+    /// Commands that were taken from the level's queue.
+    var commands: [SharedCommand] = []
+    var first = 0
+    /// Lookups that were sent and not answered, by their deadlines.
+    var loads: [PendingLoad] = []
+    var firstLoad = 0
+    /// Whether the generation was asked for since commands were last taken.
+    var hasAskedGeneration = false
+    var hasOpened = false
+    /// What the engine is; `nil` before it has said so.
+    var server: RedisServer?
+    /// Whether the generation and the engine's time are known.
+    var isPrepared = false
+    /// What is waited for before that.
+    var preparations = 0
+    /// Not before this moment is it taken into use.
+    var holdOffUntil: Int64 = 0
+    /// When the generation's life is prolonged, and the engine asked for its time.
+    var maintenanceAt: Int64 = 0
+    var isReady = false
+    /// When the probe under way counts as failed; `nil` if there is none.
+    var probeDeadline: Int64?
+    /// Until when what is queued may be carried out; `nil` while it is not to end.
+    var endsAt: Int64?
+    var random = SystemRandomNumberGenerator()
+
+    static let readBytes = 128 << 10
+    /// Bytes that wait in the output before no more commands are written.
+    static let outputBytes = 1 << 20
+    /// Replies that are waited for at most.
+    static let pipelineLimit = 32_768
+    static let maintenanceMilliseconds: Int64 = 60_000
+    /// Reads in one turn.
+    static let readsPerTurn = 32
+
+    static var limits: RESPLimits {
+        var limits = RESPLimits()
+        limits.replyBytes = 32 << 20
+        return limits
+    }
+
+    var now: Int64 { Clock.monotonicMilliseconds() }
+
+    /// Runs the level's thread until it is closed.
+    static func run(_ level: SharedLevel) {
+        do throws(Errno) {
+            let body = try LevelLoop(level)
+            try body.run()
+        } catch {
+            level.shared.withLock { state in
+                level.set(.off, &state)
+                state.statistics.reason = .refused
+                state.statistics.detail = "\(error)"
+            }
+            level.onEvent(.off(.refused, detail: "\(error)"))
+        }
+    }
+
+    private init(_ level: SharedLevel) throws(Errno) {
+        self.level = level
+        options = level.options
+        loop = try EventLoop()
+        socket = ServerSocket(
+            level.options.server, resolver: level.options.resolver, on: loop,
+            mailbox: level.mailbox)
+        var timing = RedisConnection.Options()
+        // Each operation's deadline is when the connection is given up; lookups have their own.
+        timing.stallMilliseconds = 0
+        timing.backoff = level.options.backoff
+        var limits = RedisPipeline.Limits()
+        limits.operations = 2 * LevelLoop.pipelineLimit
+        limits.unsentBytes = 256 << 20
+        connection = RedisConnection(level.options.session, options: timing, limits: limits)
+        engine = Engine(level.options)
+        breaker = CircuitBreaker(
+            options: level.options.breaker, now: Clock.monotonicMilliseconds())
+        super.init()
+    }
+
+    deinit { memory.deallocate() }
+
+    private func run() throws(Errno) {
+        let receiver = MailboxReceiver(level.mailbox) { [unowned self] in receive($0) }
+        try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+        try loop.add(self)
+        socket.start { [unowned self] in happened($0) }
+        perform(connection.start(now: now))
+        updateDeadline()
+        loop.run()
+        socket.close()
+        loop.remove(self)
+        loop.remove(receiver, keepingOpen: receiver.descriptor)
+        loop.forgetDeferred()
+    }
+
+    // MARK: Events
+
+    func receive(_ message: LevelMessage) {
+        switch message {
+        case .work: takeCommands()
+        case .resolved(let addresses, let attempt):
+            socket.resolved(addresses, attempt: attempt)
+        case .close:
+            guard endsAt == nil else { return }
+            level.shared.withLock { state in
+                for command in state.bodies.abandonAll() { state.add(command) }
+            }
+            takeCommands()
+            endsAt = now + options.closeMilliseconds
+            endIfDone()
+        }
+        updateDeadline()
+    }
+
+    func happened(_ event: ServerSocket.Event) {
+        switch event {
+        case .opened:
+            hasOpened = true
+            level.shared.withLock { $0.statistics.connections += 1 }
+            perform(connection.connected(now: now))
+            readAll()
+        case .ready(let readiness):
+            guard hasOpened else { return }
+            if readiness.mayRead { readAll() }
+            if hasOpened, readiness.mayWrite { pump() }
+        case .failed(let reason, let detail):
+            disconnect(.transport(detail), because: reason)
+        }
+        endIfDone()
+        updateDeadline()
+    }
+
+    override func deadlineReached() {
+        let now = now
+        if let endsAt, now >= endsAt { return end() }
+        expireLoads(now)
+        perform(connection.timePassed(now: now))
+        if let deadline = probeDeadline, now >= deadline {
+            probeDeadline = nil
+            _ = breaker.failed(.probe, now: now, random: random.next())
+        }
+        if isReady, now >= maintenanceAt { maintain() }
+        proceedToReady()
+        endIfDone()
+        updateDeadline()
+    }
+
+    func updateDeadline() {
+        var next = [connection.deadline, probeDeadline, endsAt].compactMap { $0 }
+        if firstLoad < loads.count { next.append(loads[firstLoad].deadline) }
+        if first < commands.count { next.append(now + options.timeoutMilliseconds) }
+        if isReady { next.append(maintenanceAt) }
+        if isPrepared, !isReady {
+            if holdOffUntil > now { next.append(holdOffUntil) }
+            switch breaker.state {
+            case .closed: break
+            case .open(let until): next.append(until)
+            case .halfOpen(let since, _):
+                if since == nil { next.append(now) }
+            }
+        }
+        loop.setDeadline(self, after: next.min().map { max(1, $0 - now) })
+    }
+
+    // MARK: The end
+
+    func endIfDone() {
+        guard endsAt != nil else { return }
+        let isDone = first == commands.count && connection.pipeline.count == 0
+        if isDone || !connection.isReady { end() }
+    }
+
+    func end() {
+        endsAt = nil
+        isReady = false
+        endLoads()
+        let end = connection.closed(.stopped, now: now, random: 0)
+        hasOpened = false
+        isPrepared = false
+        socket.close()
+        giveUpExpected(end.operations.count)
+        takeCommands(evenIfOff: true)
+        giveUpCommands()
+        level.shared.withLock { state in
+            level.set(.off, &state)
+            state.statistics.reason = .closed
+        }
+        loop.stop()
+    }
+}

@@ -1,0 +1,115 @@
+import CachePolicy
+import CacheStore
+import SharedCache
+
+/// A lookup that has been sent. Used by the level's thread alone.
+final class PendingLoad: @unchecked Sendable {
+    let load: LevelLoad
+    let flight: StoreFlight
+    let began: Int64
+    let deadline: Int64
+    let digest: [UInt8]
+    /// Own removals before it was sent.
+    let removals: UInt64
+    var found: [FoundValue] = []
+    /// Replies that are missing before it can be answered.
+    var missing = 0
+    /// Whether it has been answered.
+    var isOver = false
+
+    init(
+        _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64,
+        digest: [UInt8], removals: UInt64
+    ) {
+        self.load = load
+        self.flight = flight
+        self.began = began
+        self.deadline = deadline
+        self.digest = digest
+        self.removals = removals
+    }
+
+    /// Runs `body` with the bytes of the key.
+    func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        load.key.withUnsafeBytes(body)
+    }
+}
+
+/// A value that was read for a lookup. Used by the level's thread alone.
+final class FoundValue: @unchecked Sendable {
+    /// What is stored: record and body.
+    let bytes: [UInt8]
+    let value: SharedValue
+    let vary: VaryKey
+    /// A body in chunks, as it is read; empty if it stays in the engine.
+    var body: [UInt8] = []
+    /// Whether a part of it is missing.
+    var isBroken = false
+
+    init(_ bytes: [UInt8], _ value: SharedValue, _ vary: VaryKey) {
+        self.bytes = bytes
+        self.value = value
+        self.vary = vary
+    }
+}
+
+/// A store that has been sent. Used by the level's thread alone.
+final class PendingStore: @unchecked Sendable {
+    let store: SharedStore
+    let digest: [UInt8]
+    /// The names of the fields of its variant, and of the one that it replaces.
+    let fields: [[UInt8]]
+    /// The chunks that it has written itself; `nil` for none.
+    let ownChunks: SharedChunks?
+    /// The body's identity, if it is in chunks.
+    let token: SharedToken?
+    /// Why it cannot be kept; `nil` while it can.
+    var failure: SharedLevelReason?
+
+    init(
+        _ store: SharedStore, digest: [UInt8], fields: [[UInt8]], ownChunks: SharedChunks?,
+        token: SharedToken?
+    ) {
+        self.store = store
+        self.digest = digest
+        self.fields = fields
+        self.ownChunks = ownChunks
+        self.token = token
+    }
+}
+
+/// What the next reply is to. One for each command that was sent.
+enum Expected: Sendable {
+    /// Nothing follows from it.
+    case nothing
+    /// A command of a transaction, whose end says more.
+    case queued(PendingStore)
+    /// The end of a transaction that stores.
+    case stored(PendingStore)
+    /// A chunk was written for it, or kept.
+    case chunk(PendingStore)
+    /// A chunk of a body that is not published yet.
+    case early
+    /// A removal; if it fails, the key was not removed.
+    case removed(SharedKey)
+    /// A purge.
+    case purged
+    /// The body of the variant's predecessor.
+    case predecessor(digest: [UInt8], successor: SharedToken?)
+    /// The number of the generation.
+    /// - Parameter purges: own purges before it was sent.
+    case generation(purges: UInt64)
+    case value(PendingLoad)
+    case chunkOfLoad(PendingLoad, FoundValue, number: UInt32)
+    case presence(PendingLoad, FoundValue)
+    case chunkRead(id: Int64, SharedBody, SharedChunks, number: UInt32, ChunkCompletion)
+    case barrier(@Sendable () -> Void)
+    /// What the engine says about itself.
+    case info
+    /// - Parameter asked: when, in milliseconds since 1970.
+    case time(asked: Int64)
+    /// - Parameter deadline: when it counts as failed.
+    case probe(deadline: Int64)
+}
+
+typealias ChunkCompletion = @Sendable (ChunkResult) -> Void

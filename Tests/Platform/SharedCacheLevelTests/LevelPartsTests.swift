@@ -1,0 +1,172 @@
+import CachePolicy
+import CacheStore
+import CacheTestSupport
+import RedisProtocol
+import SharedCache
+import Testing
+
+@testable import SharedCacheLevel
+
+/// The parts of the level that need no engine.
+@Suite("The parts of a level on an engine")
+struct LevelPartsTests {
+    private func key(_ text: String) -> SharedKey {
+        SharedKey(bytes: Array(text.utf8), hash: UInt64(text.utf8.count))
+    }
+
+    @Test func `remember what was changed, up to a limit`() {
+        var lost = LostChanges(limit: 2, bytes: 10)
+        #expect(lost.isEmpty)
+        lost.note(key("a"))
+        lost.note(key("a"))
+        lost.note(key("bb"))
+        #expect(lost.keys.count == 2 && !lost.isEverything)
+        var taken = lost.take()
+        #expect(taken.keys.count == 2)
+        #expect(lost.isEmpty)
+        taken.note(key("c"))
+        #expect(taken.isEverything && taken.keys.isEmpty && !taken.isEmpty)
+        // Nothing is added to everything.
+        taken.note(key("d"))
+        #expect(taken.keys.isEmpty)
+        // Bytes count as well, anew after what was taken.
+        lost.note(key("12345"))
+        #expect(!lost.isEverything)
+        lost.note(key("123456"))
+        #expect(lost.isEverything)
+    }
+
+    @Test func `write commands as the engine reads them, in pieces`() {
+        var output = CommandOutput()
+        output.begin(4)
+        output.add("SET")
+        output.add([1, 2])
+        output.add([3], [4, 5])
+        output.add(-17)
+        let expected = RedisCommand([Array("SET".utf8), [1, 2], [3, 4, 5], Array("-17".utf8)])
+        #expect(output.withUnsent { [UInt8]($0) } == expected.bytes)
+        #expect(output.total == UInt64(expected.byteCount))
+        output.took(5)
+        #expect(output.withUnsent { [UInt8]($0) } == Array(expected.bytes[5...]))
+        output.add(command: [9])
+        output.took(output.unsentCount)
+        #expect(output.unsentCount == 0)
+        #expect(output.total == UInt64(expected.byteCount) + 1)
+    }
+
+    @Test func `read the text about a body's chunks, and nothing else as one`() throws {
+        let token = SharedToken.drawn()
+        let chunks = try #require(
+            SharedChunks(body: token, chunkBytes: 65_536, count: 400_000))
+        let text = Engine.chunksText(chunks)
+        let read = try #require(Engine.chunks(text))
+        #expect(read.token == token && read.count == 7)
+        for wrong in [[], Array(text.dropLast()), text + [0x41], token.bytes + Array("70000".utf8)]
+        {
+            #expect(Engine.chunks(wrong) == nil)
+        }
+    }
+
+    @Test func `give each generation and each number of a key an instance of its own`() {
+        let all = (0..<4).map { _ in SharedToken.drawn() }
+        let instances = [
+            Engine.instance(all[0], nil), Engine.instance(all[1], nil),
+            Engine.instance(all[0], all[2]), Engine.instance(all[0], all[3]),
+            Engine.instance(all[1], all[2]),
+        ]
+        #expect(Set(instances).count == 5)
+        #expect(instances[0] == all[0])
+        #expect(instances[2] == Engine.instance(all[0], all[2]))
+    }
+
+    @Test func `heed no reply about a key that is older than its own removal`() throws {
+        let names = try #require(SharedName(prefix: []))
+        let secret = try #require(SharedSecret.none)
+        let keyring = try #require(SharedKeyring([secret]))
+        var engine = Engine(
+            SharedLevelOptions(server: .unix(path: "/"), names: names, keyring: keyring))
+        let others = SharedToken.drawn()
+        #expect(engine.number(of: 1) == nil)
+        engine.read(others, of: 1, after: engine.removals)
+        #expect(engine.number(of: 1) == others)
+        let before = engine.removals
+        let own = engine.remove(1)
+        engine.read(others, of: 1, after: before)
+        #expect(engine.number(of: 1) == own)
+        engine.read(nil, of: 1, after: before)
+        #expect(engine.number(of: 1) == own)
+        engine.read(nil, of: 1, after: engine.removals)
+        #expect(engine.number(of: 1) == nil)
+    }
+
+    @Test func `keep a body as long as somebody needs it`() throws {
+        var bodies = KnownBodies()
+        let body = SharedBody(digest: [1], token: .drawn())
+        let chunks = try #require(
+            SharedChunks(body: body.token, chunkBytes: 65_536, count: 100_000))
+        // It is given up while it arrives.
+        let first = bodies.begin(body)
+        #expect(bodies.abandon(first) == nil && bodies.count == 0)
+        let second = bodies.begin(body)
+        bodies.send(second)
+        guard case .dropBody(body, chunks: 1, wasPublished: false)? = bodies.abandon(second) else {
+            Issue.record("not dropped")
+            return
+        }
+        // It is complete, but nobody wants it.
+        let third = bodies.begin(body)
+        bodies.send(third)
+        bodies.send(third)
+        bodies.finish(third, chunks)
+        #expect(bodies.abandon(third) == nil)
+        #expect(bodies.place(third)?.chunks == chunks)
+        guard case .dropBody(body, chunks: 2, wasPublished: false)? = bodies.release(third) else {
+            Issue.record("not dropped")
+            return
+        }
+        // What was only read here stays.
+        let fourth = bodies.read(body, chunks)
+        #expect(bodies.read(body, chunks) == fourth)
+        #expect(bodies.release(fourth) == nil && bodies.count == 1)
+        #expect(bodies.release(fourth) == nil && bodies.count == 0)
+        // All that arrives ends with the process.
+        bodies.send(bodies.begin(body))
+        #expect(bodies.abandonAll().count == 1 && bodies.count == 0)
+    }
+
+    @Test func `have a reason for each error of the engine`() {
+        let texts: [(String, SharedLevelReason)] = [
+            ("READONLY You can't write", .readOnly), ("OOM command", .outOfMemory),
+            ("LOADING Redis is", .loading), ("NOAUTH Authentication", .passwordRequired),
+            ("WRONGPASS invalid", .wrongPassword), ("MOVED 1 1.2.3.4:5", .moved),
+            ("NOPERM this user", .notPermitted), ("MISCONF Errors", .writesRefused),
+            ("WRONGTYPE Operation", .foreign), ("ERR syntax", .refused),
+            ("CLUSTERDOWN", .loading), ("MASTERDOWN", .readOnly),
+        ]
+        for (text, reason) in texts {
+            #expect(SharedLevelReason(RedisReplyError(Array(text.utf8)).code) == reason)
+        }
+        for (error, reason) in [
+            (RedisConnectionError.connectTimeout, SharedLevelReason.connectTimeout),
+            (.transport(""), .unreachable), (.stalled, .stalled), (.handshakeTimeout, .stalled),
+            (.closedByServer, .closedByServer), (.unexpectedReply, .protocolError),
+            (.handshake(.isReplica), .readOnly), (.handshake(.isSentinel), .sentinel),
+            (.handshake(.wrongPassword), .wrongPassword),
+        ] {
+            #expect(SharedLevelReason(error) == reason)
+        }
+        let tokens = Set(SharedLevelReason.allCases.map(\.rawValue))
+        #expect(tokens.count == SharedLevelReason.allCases.count)
+        #expect(
+            tokens.allSatisfy { $0.allSatisfy { $0 == "_" || ("a"..."z").contains($0) } })
+    }
+
+    @Test func `count by reason, and by time`() {
+        var statistics = SharedLevelStatistics()
+        for reason in SharedLevelReason.allCases { #expect(statistics[reason] == 0) }
+        statistics[.timeout] += 2
+        #expect(statistics[.timeout] == 2 && statistics[.damaged] == 0)
+        for milliseconds: Int64 in [0, 1, 2, 3, 32, 33, 5000] { statistics.took(milliseconds) }
+        #expect(statistics.latencies == [2, 1, 1, 0, 0, 1, 2])
+    }
+}

@@ -64,7 +64,7 @@ def test_the_table_is_the_one_that_policies_are_read_by():
     page = {name: reason for name, reason in rows if "." in name}
     source = KEYS.read_text()
     names = dict(re.findall(r'case (\w+) = "([^"]+)"', source))
-    body = source[source.index("var reason"):source.index("/// Whether the values below")]
+    body = source[source.index("var reason"):]
     text = r'"(?:[^"\\]|\\.)*"'
     reasons = {}
     for cases, parts in re.findall(rf"case ((?:\.\w+,?\s*)+):((?:\s*{text}(?:\s*\+)?)+)", body):

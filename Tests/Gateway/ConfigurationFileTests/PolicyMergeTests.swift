@@ -126,7 +126,8 @@ struct PolicyMergeTests {
         ),
         (
             "",
-            "pinsets: { p: { mode: publicKey, pins: [\"\(pin)\"], reportTo: \"https://e.test\" } }",
+            "pinsets: { p: { mode: publicKey, pins: [\"\(pin)\"], "
+                + "reportTo: \"https://e.example/\" } }",
             "no pinset of the local file reports to"
         ),
         (
@@ -252,11 +253,11 @@ struct PolicyMergeTests {
             "hosts: [{ match: [a.example], tunnel: auto, clearText: auto }]"
         ),
         (
-            "pinsets: { own: { mode: publicKey, "
-                + "pins: [\"\(pin)\"], reportTo: \"https://e.test\" } }",
+            "pinsets: { own: { mode: publicKey, pins: [\"\(pin)\"], "
+                + "reportTo: \"https://e.example/\" } }",
             "hosts: [{ match: [a.example], pinsets: [own, p] }]\npinsets: { p: { mode: publicKey, "
                 + "pins: [\"\(pin)\"], enforce: false, expires: 2030-01-01, afterExpiry: report, "
-                + "reportTo: \"https://e.test/\" } }"
+                + "reportTo: \"https://e.example/\" } }"
         ),
         ("", "access: { hosts: listed, default: deny, connectPorts: [443], clients: [127.0.0.1] }"),
         ("", "access: { rules: [{ name: a, action: allow, tunnel: refuse }] }"),

@@ -31,7 +31,7 @@ package struct PolicyInForce: Sendable, Equatable {
     package var expires: Int64
     /// The keys by which its signatures were verified, in the order of its signatures.
     package var keys: [PolicyPublicKey]
-    /// The names of what it added, for people.
+    /// How many entries, pinsets and rules of access it has added.
     package var hosts: Int
     package var pinsets: Int
     package var rules: Int

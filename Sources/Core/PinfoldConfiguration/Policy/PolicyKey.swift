@@ -108,7 +108,4 @@ package enum PolicyKey: String, Sendable, CaseIterable {
         case .ruleRate: "a limit on what is allowed anyway"
         }
     }
-
-    /// Whether the values below it are its own.
-    package var isWhole: Bool { self == .ruleRate }
 }

@@ -17,9 +17,10 @@ enum PolicyFetchResult: Sendable, Equatable {
     case interrupted
 }
 
-/// One request for the policy, through the engine, on a connection of its own.
+/// One request for the policy, through the engine, on the connection of the one before if that is
+/// still there.
 ///
-/// The server is verified by the given context. What is received is judged elsewhere: this only
+/// The server is verified by the origin's context. What is received is judged elsewhere: this only
 /// keeps it from being endless.
 final class PolicyFetch: EventHandler, UpstreamConsumer {
     /// The maximum duration, in milliseconds.
@@ -32,6 +33,8 @@ final class PolicyFetch: EventHandler, UpstreamConsumer {
     private let destination: ReportDestination
     private let origin: Origin
     private let tag: [UInt8]?
+    /// Whether only a connection will do that has not carried anything.
+    private var isFresh = false
     private var completion: ((PolicyFetchResult) -> Void)?
     private var upstream: (any UpstreamStream)?
     private var interim = 0
@@ -42,19 +45,19 @@ final class PolicyFetch: EventHandler, UpstreamConsumer {
     var clientNetwork: IPNetwork? { nil }
 
     /// - Parameters:
+    ///   - destination: what is asked for, and `origin` its server, which is kept between requests.
     ///   - tag: of what is known already; `nil` for nothing.
     ///   - environment: one of ``Poster/makeEnvironment(on:resolver:)``.
     ///   - completion: called once, within `start()`, `cancel()` or later.
     init(
-        _ settings: PolicyFetcher.Settings, tag: [UInt8]?, in environment: Environment,
-        completion: @escaping (PolicyFetchResult) -> Void
+        _ destination: ReportDestination, of origin: Origin, tag: [UInt8]?,
+        in environment: Environment, completion: @escaping (PolicyFetchResult) -> Void
     ) {
         self.environment = environment
         self.tag = tag
         self.completion = completion
-        destination = settings.url
-        origin = Origin(
-            named: settings.url.origin, context: settings.context, policy: environment.policy)
+        self.destination = destination
+        self.origin = origin
     }
 
     /// Starts it; the loop keeps it alive until it has ended.
@@ -65,7 +68,7 @@ final class PolicyFetch: EventHandler, UpstreamConsumer {
             return fail("\(error)")
         }
         environment.loop.setDeadline(self, after: Self.milliseconds)
-        environment.upstreams.acquire(origin, for: self, fresh: true)
+        environment.upstreams.acquire(origin, for: self, fresh: isFresh)
     }
 
     /// The process is ending.
@@ -170,6 +173,11 @@ final class PolicyFetch: EventHandler, UpstreamConsumer {
 
     func upstreamFailed(_ failure: StreamError) {
         let hasBegun = failure.responseStarted
+        // A server may close a connection at any time that it has kept.
+        if !isFresh, !hasBegun, upstream?.wasReused ?? false {
+            (upstream, isFresh) = (nil, true)
+            return environment.upstreams.acquire(origin, for: self, fresh: true)
+        }
         upstream = nil
         fail(
             hasBegun

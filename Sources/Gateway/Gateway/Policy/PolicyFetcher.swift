@@ -174,6 +174,8 @@ private final class PolicyFetching {
     private var interval: Int64 = 0
     /// What carries the requests out; `nil` before the first one.
     private var environment: Environment?
+    /// The server, with the connection to it, and how it is verified.
+    private var server: (origin: Origin, context: TLSClientContext)?
     private var fetch: PolicyFetch?
 
     /// The longest sleep of the thread, in milliseconds.
@@ -203,6 +205,7 @@ private final class PolicyFetching {
             // At once: another place, or sooner than before.
             (url, interval) = (settings?.url, settings?.intervalMilliseconds ?? 0)
             schedule = PolicySchedule()
+            server = nil
         }
         guard let settings, fetch == nil, !isWaiting else { return now + Self.idleMilliseconds }
         if let next = schedule.next, next > now { return next }
@@ -215,9 +218,18 @@ private final class PolicyFetching {
             let environment =
                 try environment ?? Poster.makeEnvironment(on: loop.loop, resolver: resolver)
             self.environment = environment
-            let fetch = PolicyFetch(settings, tag: tag, in: environment) { [unowned self] in
-                ended($0, settings)
-            }
+            if server?.context !== settings.context { server = nil }
+            let server =
+                server
+                ?? (
+                    Origin(
+                        named: settings.url.origin, context: settings.context,
+                        policy: environment.policy), settings.context
+                )
+            self.server = server
+            let fetch = PolicyFetch(
+                settings.url, of: server.origin, tag: tag, in: environment
+            ) { [unowned self] in ended($0, settings) }
             self.fetch = fetch
             fetch.start()
         } catch {

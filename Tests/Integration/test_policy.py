@@ -136,6 +136,9 @@ BROKEN = {
     "report": lambda signer: policy(
         {"pinsets": {"p": {"mode": "publicKey", "pins": [PIN],
                            "reportTo": "https://evil.test/"}}}, 8, signer),
+    "shape": lambda signer: policy(
+        {"access": {"destinations": [{"deny": ["other.test"]}]}}, 8, signer),
+    "label": lambda signer: policy({"hosts": [{"match": ["default"]}]}, 8, signer),
     "aliases": lambda signer: policy(
         "hosts: [&a [x, x, x, x, x, x, x, x, x, x], "
         + ", ".join(f"&{chr(98 + at)} [{', '.join([f'*{chr(97 + at)}'] * 10)}]" for at in range(7))
@@ -291,7 +294,82 @@ def test_what_cannot_be_renamed_is_in_force_with_an_alarm(gateway, pki, server, 
     until(lambda: alarms(running) == set(), "it is stored")
 
 
+def test_what_is_removed_is_stored_again(gateway, pki, server, signer):
+    running = gateway(configuration(pki, server, signer))
+    wait_serial(running, 7)
+    stored = running.folder / "cache" / "policy.yaml"
+    until(stored.exists, "it is stored")
+    stored.unlink()
+    until(lambda: stored.exists() and stored.read_bytes() == server.content, "it is stored again")
+
+
+def test_another_path_gets_the_policy_too(gateway, pki, server, signer, there):
+    running = gateway(configuration(pki, server, signer))
+    wait_serial(running, 7)
+    server.answer = reply(b"", "503 Service Unavailable")
+    config = json.loads(json.dumps(running.config))
+    moved = running.folder / "moved"
+    config["cache"]["path"] = str(moved)
+    reload(running, config)
+    until(lambda: (moved / "policy.yaml").exists(), "it is stored")
+    assert (moved / "policy.yaml").read_bytes() == server.content
+    running.config = config
+    running.restart()
+    assert serial(running) == 7 and in_force(running, there) == {"denied.test"}
+
+
 # Keys
+
+
+def resigned(content: bytes, *signers: Signer) -> bytes:
+    """The same policy, with lines of signatures by these keys."""
+    signed = content[:content.index(b"# signature: ")]
+    return signed + b"".join(one.line(signed) for one in signers)
+
+
+def keys_in_force(running) -> list[str]:
+    return json.loads(running.admin_get("/api/v1/status").body)["policy"]["keys"]
+
+
+def test_only_the_signature_of_a_known_key_is_taken_anew(gateway, pki, server, signer, there):
+    following, stranger = Signer(), Signer()
+    running = gateway(configuration(pki, server, signer))
+    wait_serial(running, 7)
+    taken = running.metric("pinfold_policy_fetches_total", result="taken")
+    stored = running.folder / "cache" / "policy.yaml"
+    former = server.content
+    # Anybody could have written that.
+    server.content = resigned(former, signer, stranger)
+    before = running.metric("pinfold_policy_fetches_total", result="unchanged")
+    until(lambda: running.metric("pinfold_policy_fetches_total", result="unchanged") >= before + 2,
+          "it is not another")
+    assert stored.read_bytes() == former
+    assert running.metric("pinfold_policy_fetches_total", result="taken") == taken
+    reload(running, merged_keys(running, signer, following))
+    server.content = resigned(former, signer, following)
+    until(lambda: keys_in_force(running) == [signer.public, following.public], "both have signed")
+    reload(running, merged_keys(running, following))
+    assert keys_in_force(running) == [following.public]
+    assert in_force(running, there) == {"denied.test"}
+
+
+def test_the_highest_serial_by_a_stolen_key_is_left_behind(gateway, pki, server, signer, there):
+    following = Signer()
+    running = gateway(configuration(pki, server, signer))
+    wait_serial(running, 7)
+    server.content = policy(OTHER, 2**53 - 1, signer)
+    wait_serial(running, 2**53 - 1)
+    server.content = policy(DENY, 8, signer, following)
+    until(lambda: refused(running, "older") >= 1, "none can follow")
+    config = merged_keys(running, following)
+    settings = config.pop("policy")
+    reload(running, config)
+    assert in_force(running, there) == set()
+    reload(running, {**config, "policy": settings})
+    wait_serial(running, 8)
+    assert in_force(running, there) == {"denied.test"}
+    stored = running.folder / "cache" / "policy.yaml"
+    until(lambda: stored.read_bytes() == server.content, "it is stored")
 
 
 def test_keys_are_rotated(gateway, pki, server, signer, there):
@@ -381,7 +459,38 @@ def test_edits_of_the_local_file_wait_for_a_reload(gateway, pki, server, signer,
     assert in_force(running, there) == {"other.test"}
 
 
+def test_a_refused_content_is_read_again_after_a_reload(gateway, pki, server, signer):
+    config = configuration(pki, server, signer)
+    running = gateway(config | {"hosts": [{"match": ["b.test"], "name": "own"}]})
+    wait_serial(running, 7)
+    server.content = policy({"hosts": [{"match": ["a.test"], "name": "own"}]}, 8, signer)
+    until(lambda: refused(running, "content") >= 2, "it is refused each time")
+    assert running.log().count("a policy is refused") == 1
+    # Under another local file it is.
+    config = json.loads(json.dumps(running.config))
+    config["hosts"] = []
+    reload(running, config)
+    wait_serial(running, 8)
+
+
 # What it narrows
+
+
+def test_a_local_parent_is_none_of_the_policys_business(gateway, pki, server, signer, there):
+    config = configuration(pki, server, signer)
+    config |= {"parents": {"corp": {"url": "https://proxy.test:3128"}},
+               "ways": {"parents": ["corp", "direct"]}}
+    running = gateway(config)
+    wait_serial(running, 7)
+    content = {"hosts": [{"match": ["*.test"], "tls": {"minimum": "1.3"}}]}
+    server.content = policy(content, 8, signer)
+    until(lambda: refused(running, "content") >= 1, "it is refused")
+    running.wait_log("applies to proxy.test:3128, which is the local parent corp")
+    # The local file says how its parent is verified.
+    config = json.loads(json.dumps(running.config))
+    config["hosts"] = [{"match": ["proxy.test"]}]
+    reload(running, config)
+    wait_serial(running, 8)
 
 
 def test_listed_hosts_stay_those_of_the_local_file(gateway, pki, signer, there):

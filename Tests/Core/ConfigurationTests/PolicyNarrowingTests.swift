@@ -6,14 +6,14 @@ import Trust
 /// What a policy may add to a local configuration: tables of what applied before and what it says.
 @Suite("A policy only narrows")
 struct PolicyNarrowingTests {
-    private static let pin = Pin.keyDigest(SHA256Digest([UInt8](repeating: 1, count: 32).span)!)
+    static let pin = Pin.keyDigest(SHA256Digest([UInt8](repeating: 1, count: 32).span)!)
 
-    private func pinset(_ name: String) -> PinsetEntry {
+    func pinset(_ name: String) -> PinsetEntry {
         PinsetEntry(pinset: Pinset(name: name, mode: .publicKey, pins: [Self.pin]))
     }
 
     /// A local configuration whose entry for everything is as given.
-    private func local(
+    func local(
         _ change: (inout HostEntry) -> Void = { _ in }, hasEverything: Bool = true
     ) -> ConfigurationSnapshot {
         var snapshot = testSnapshot()
@@ -70,7 +70,7 @@ struct PolicyNarrowingTests {
         try check(.hostsHTTP2, \.http2, allowed: [(.auto, .off)])
         try check(.hostsTLSMinimum, \.tls.minimum, allowed: [(.tls12, .tls13)])
         try check(.hostsTLSStapling, \.tls.ocspStapling, allowed: [(.ignored, .required)])
-        // The base does not inspect: whatever is said of TLS 1.3 has no effect by itself.
+        // Nothing inspects, neither the base nor a rule: what is said of TLS 1.3 has no effect.
         try check(
             .hostsTLS13Tunnel, \.tls13Tunnel,
             allowed: [
@@ -91,6 +91,28 @@ struct PolicyNarrowingTests {
         #expect(
             try widened(passing) { ($0.tunnel, $0.tls13Tunnel) = (.inspect, .intercept) }
                 == [.hostsTLS13Tunnel])
+    }
+
+    @Test func `a probe does not take the place of a refusal by a rule`() throws {
+        for tunnel in [TunnelMode.auto, .pass, .refuse] {
+            var ruled = local { $0.tunnel = tunnel }
+            var rule = AccessRule()
+            rule.tunnels.tunnel = .inspect
+            ruled.access.rules = [rule]
+            #expect(try widened(ruled) { $0.tls13Tunnel = .probe } == [.hostsTLS13Tunnel])
+            #expect(try widened(ruled) { $0.tls13Tunnel = .refuse } == [])
+        }
+        let refusing = local { $0.tunnel = .refuse }
+        #expect(try widened(refusing) { $0.tls13Tunnel = .probe } == [.hostsTLS13Tunnel])
+    }
+
+    @Test func `what is inspected and intercepted may be refused`() throws {
+        let inspecting = local { ($0.tunnel, $0.tls13Tunnel) = (.inspect, .intercept) }
+        #expect(try widened(inspecting) { $0.tunnel = .refuse } == [])
+        // By itself it says nothing, and must not begin to.
+        let passing = local { ($0.tunnel, $0.tls13Tunnel) = (.pass, .intercept) }
+        #expect(try widened(passing) { $0.tunnel = .auto } == [])
+        #expect(try widened(passing) { $0.tunnel = .inspect } == [.hostsTLS13Tunnel])
     }
 
     @Test func `inspection takes the place only of what passed unseen`() throws {
@@ -129,11 +151,25 @@ struct PolicyNarrowingTests {
         rule.ports = [443]
         byPort.access.rules = [rule]
         #expect(try widened(byPort) { $0.upgradesToHTTPS = true } == [.hostsUpgrade])
+        // A host pattern may have the port as well, wherever it is.
+        let pattern = try HostPattern("admin.example:443")
+        (rule.ports, rule.hosts) = ([], [pattern])
+        byPort.access.rules = [rule]
+        #expect(try widened(byPort) { $0.upgradesToHTTPS = true } == [.hostsUpgrade])
+        byPort.access.rules[0].hosts = [pattern.atEveryPort]
+        #expect(try widened(byPort) { $0.upgradesToHTTPS = true } == [])
+        byPort.access.allow = DestinationList(patterns: [pattern])
+        #expect(try widened(byPort) { $0.upgradesToHTTPS = true } == [.hostsUpgrade])
+        var entry = HostEntry()
+        entry.match = [pattern]
+        var listed = local(hasEverything: false)
+        listed.hosts = HostTable(entries: [entry])
+        #expect(try widened(listed) { $0.upgradesToHTTPS = true } == [.hostsUpgrade])
     }
 
     @Test func `everything else stays as it is`() throws {
         let changes: [(inout HostEntry) -> Void] = [
-            { $0.intercept = .never }, { $0.pinObservation = .observe },
+            { $0.intercept = .always }, { $0.pinObservation = .observe },
             { $0.tls.roots = [] }, { $0.tls.ciphers = "ALL" }, { $0.tls.cipherSuites = "" },
             { $0.tls.transparency.minimumSCTs = 1 },
             { $0.tls.crls = [CRLFile(path: "", lists: [], contents: [])] },
@@ -253,9 +289,24 @@ struct PolicyNarrowingTests {
         }
     }
 
+    @Test func `a label is nobody else's`() throws {
+        var local = local(hasEverything: false)
+        var entry = HostEntry()
+        (entry.match, entry.name) = ([try HostPattern("b.example")], "a.example")
+        local.hosts = HostTable(entries: [entry])
+        // Without a name, the label is the first pattern.
+        #expect(try widened(local) { _ in } == [.hostsName])
+        #expect(try widened(local) { $0.name = "own" } == [])
+        for label in ["none", "default"] {
+            #expect(try widened(local) { $0.name = label } == [.hostsName])
+            let pattern = try HostPattern(label)
+            #expect(try widened(local) { $0.match = [pattern] } == [.hostsName])
+        }
+    }
+
     // MARK: Where no single key shows it
 
-    private func table(
+    func table(
         _ local: [String], _ policy: [String], pinned: Set<String>, policyLists: Bool = true
     ) throws -> ConfigurationSnapshot {
         var snapshot = testSnapshot()

@@ -191,6 +191,28 @@ struct PolicyMergeTests {
             "access: { rules: [{ name: p, ports: [443], action: deny }] }",
             "hosts: [{ match: [a.example], upgrade: https }]", "leads to port 443"
         ),
+        (
+            "access: { rules: [{ name: p, hosts: [\"x.example:443\"], action: deny }] }",
+            "hosts: [{ match: [x.example], upgrade: https }]", "leads to port 443"
+        ),
+        (
+            "access: { rules: [{ name: p, hosts: [x.example], action: allow, tunnel: inspect }] }",
+            "hosts: [{ match: [x.example], tls13Tunnel: probe }]", "tls13Tunnel: probe is not as"
+        ),
+        (
+            "parents: { corp: { url: \"https://proxy.example:3128\" } }\n"
+                + "ways: { parents: [corp, direct] }",
+            "hosts: [{ match: [a.example] }, { match: [\"*.example\"], http2: off }]",
+            "hosts[1].match: applies to proxy.example:3128, which is the local parent corp"
+        ),
+        ("", "hosts: [{ match: [default] }]", "is what hosts without an entry are called"),
+        ("", "hosts: [{ match: [a.example], name: none }]", "is what hosts without an entry"),
+        (
+            "hosts: [{ match: [a.example], name: b.example }]", "hosts: [{ match: [b.example] }]",
+            "is the name of a local entry"
+        ),
+        ("", "access: { destinations: [{ deny: [a.example] }] }", "destinations: is a list"),
+        ("", "access: { destinations: a.example }", "destinations: is a single value"),
         ("access: { hosts: listed }", "access: { hosts: any }", "any is not as strict as listed"),
         (
             "access: { default: deny, rules: [{ name: a, hosts: [x.example], action: allow }] }",
@@ -300,7 +322,33 @@ struct PolicyMergeTests {
         let policy = signers.policy("hosts: [{ match: [a.example], tunnel: inspect }]\n")
         let entries = try load(signers.local("interception: { default: auto }"), with: policy)
             .snapshot.hosts.entries
-        #expect(entries[0].intercept == .auto)
+        // Nothing is, without an authority.
+        #expect(entries[0].intercept == .never)
+    }
+
+    @Test func `pins that many entries share are counted for each`() {
+        let pins = (0..<1_000).map { number in
+            var text = Array(Self.pin)
+            for (place, digit) in String(1_000 + number).enumerated() { text[10 + place] = digit }
+            return "\"\(String(text))\""
+        }
+        func policy(_ entries: Int) -> String {
+            let hosts = (0..<entries).map { "{ match: [h\($0).example], pinsets: [p] }" }
+            return "pinsets: { p: { mode: publicKey, pins: [\(pins.joined(separator: ", "))] } }\n"
+                + "hosts: [\(hosts.joined(separator: ", "))]\n"
+        }
+        #expect(problems(policy(100)) == [])
+        let found = problems(policy(101))
+        #expect(found.count == 1 && found[0].contains("hosts[100].pinsets: the entries have too"))
+    }
+
+    @Test func `no hint is looked for in what is not reported`() {
+        let validation = ConfigurationValidation(environment: testEnvironment, folder: "/")
+        #expect(validation.hint(for: "hosst", among: ["hosts"]) == " (did you mean \"hosts\"?)")
+        for _ in 0..<ConfigurationValidation.maximumErrors {
+            validation.report(.builtIn, "", "is wrong", expected: "")
+        }
+        #expect(validation.hint(for: "hosst", among: ["hosts"]) == "")
     }
 
     @Test func `a policy of other keys is refused`() {

@@ -121,6 +121,15 @@ struct NearestKeyTests {
             NearestKey.nearest(to: written, among: SectionName.allCases.map(\.rawValue)) == nil)
     }
 
+    @Test func `little of what is long is compared`() {
+        let long = String(repeating: "a", count: 64)
+        let longer = String(repeating: "a", count: 300)
+        #expect(NearestKey.nearest(to: long, among: [longer]) == longer)
+        let many = Array(repeating: "b", count: NearestKey.maximumCandidates) + ["long"]
+        #expect(NearestKey.nearest(to: "lang", among: many) == nil)
+        #expect(NearestKey.nearest(to: "lang", among: Array(many.dropFirst())) == "long")
+    }
+
     @Test func `without candidates there is no nearest key`() {
         #expect(NearestKey.nearest(to: "a", among: []) == nil)
     }

@@ -5,9 +5,10 @@ package enum PolicyDecision: Sendable, Equatable {
     /// It is newer than the last one that was verified: it is read, and put in force if that
     /// succeeds.
     case take(signedBy: [PolicyPublicKey])
-    /// It is the last one that was verified, to the byte.
+    /// It is the last one that was verified. Lines of signatures may differ, which anybody can
+    /// write, or leave out.
     case unchanged
-    /// It is the last one that was verified, with other signatures that are good as well.
+    /// It is the last one that was verified, and one of the keys has signed it that had not.
     case signedAnew(by: [PolicyPublicKey])
     case refuse(PolicyRefusalReason)
 
@@ -35,7 +36,8 @@ package enum PolicyDecision: Sendable, Equatable {
                 guard envelope.signed == known.signed else {
                     return .refuse(.sameSerial(envelope.serial))
                 }
-                return envelope.bytes == known.bytes ? .unchanged : .signedAnew(by: signers)
+                let former = (try? known.signers(among: keys)) ?? []
+                return signers.allSatisfy(former.contains) ? .unchanged : .signedAnew(by: signers)
             }
         }
         guard now < envelope.expires else {

@@ -57,17 +57,22 @@ package enum PolicyKey: String, Sendable, CaseIterable {
         case .hostsMatch:
             "local entries come first; `**` only if the local file has none; with `access.hosts: "
                 + "listed` in the local file it lists nothing; a host that the local file pins at "
-                + "any port stays refused where no local entry applies"
-        case .hostsName: "a label; not that of a local entry"
+                + "any port stays refused where no local entry applies; refused if it applies to a "
+                + "local parent or one of several `upstreams`"
+        case .hostsName:
+            "a label; it, or the first pattern without it, is not that of a local entry, `none` or "
+                + "`default`"
         case .hostsUpgrade:
-            "`https`, or what applied before; refused if local rules name ports, because it leads "
-                + "from port 80 to 443"
+            "`https`, or what applied before; refused if ports are named by local rules, their "
+                + "hosts, local entries or `access.destinations.allow`, because it leads from port "
+                + "80 to 443"
         case .hostsTunnel:
             "`refuse`, or what applied before; `auto` in place of `pass`; `inspect` where tunnels "
                 + "were passed and nothing is intercepted; a host that the policy pins is not "
-                + "passed"
+                + "passed; no tunnel is intercepted because of it"
         case .hostsTLS13Tunnel:
-            "`refuse`, or what applied before; `probe` where tunnels were passed unseen"
+            "`refuse`, or what applied before; `probe` where tunnels were passed unseen and no "
+                + "local rule has any inspected"
         case .hostsLiveTunnels: "what applied before, or stricter: `keep`, `auto`, `close`"
         case .hostsClearText:
             "what applied before, or stricter: `allow`, `auto`, `refuse`; a host that the policy "
@@ -76,7 +81,8 @@ package enum PolicyKey: String, Sendable, CaseIterable {
         case .hostsHTTP2: "what applied before, or `off` in place of `auto`"
         case .hostsPinsets:
             "added to those that applied before, all of which must pass; a local one only if it "
-                + "compares keys, with no roots of its own and no invalid certificates"
+                + "compares keys, with no roots of its own and no invalid certificates; no tunnel "
+                + "is intercepted because of them"
         case .hostsTLSMinimum: "what applied before, or higher"
         case .hostsTLSProfile:
             "what applied before, or stricter: `lenient`, none, `strict`, `pedantic`"

@@ -16,8 +16,17 @@ package struct PolicyWidening: Sendable, Equatable {
 /// text: however something is written, it counts by what it means.
 package struct PolicyNarrowing: Sendable {
     package let local: ConfigurationSnapshot
+    /// What its rules say about tunnels, each once, with ``TunnelSettings/none`` first.
+    private let tunnelSettings: [TunnelSettings]
 
-    package init(_ local: ConfigurationSnapshot) { self.local = local }
+    package init(_ local: ConfigurationSnapshot) {
+        self.local = local
+        var settings = [TunnelSettings.none]
+        for rule in local.access.rules where !settings.contains(rule.tunnels) {
+            settings.append(rule.tunnels)
+        }
+        tunnelSettings = settings
+    }
 
     /// What applies to a host that no local entry names, as an entry: that of `**`, or else what
     /// the whole configuration says. Every entry of a policy begins as this.
@@ -34,13 +43,13 @@ package struct PolicyNarrowing: Sendable {
     }
 
     /// An entry of a policy as it applies, from what was read over ``base``: the pinsets that
-    /// applied before apply as well, tunnels are intercepted as before, and what the policy pins is
-    /// not let past its pins.
+    /// applied before apply as well, tunnels are intercepted only where they were before, and what
+    /// the policy pins is not let past its pins.
     package func applied(_ read: HostEntry) -> HostEntry {
         let base = base
         var entry = read
         entry.pinsets = base.pinsets + read.pinsets.filter { !base.pinsets.contains($0) }
-        entry.intercept = base.intercept
+        entry.intercept = intercepts(base, by: .none) ? base.intercept : .never
         if entry.pinsets != base.pinsets {
             if entry.tunnel == .pass { entry.tunnel = .auto }
             if entry.clearText == .allow { entry.clearText = .auto }
@@ -68,12 +77,13 @@ package struct PolicyNarrowing: Sendable {
                 holds, key, "\(value) is not as strict as \(before), which applies without it",
                 before)
         }
-        let labels = local.hosts.entries.map(\.label)
-        if let name = entry.name {
-            require(
-                !labels.contains(name), .hostsName, "\(name) is the name of a local entry",
-                "a name of its own")
-        }
+        let label = entry.label
+        require(
+            !local.hosts.entries.contains { $0.label == label }, .hostsName,
+            "\(label) is the name of a local entry", "a name of its own")
+        require(
+            !Self.reservedLabels.contains(label), .hostsName,
+            "\(label) is what hosts without an entry are called", "a name of its own")
         require(
             !entry.match.contains(.everything) || local.hosts.everyOther == nil, .hostsMatch,
             "'**' has an entry in the local file", "other patterns")
@@ -88,6 +98,11 @@ package struct PolicyNarrowing: Sendable {
         choice(
             mayProbe(entry, base), .hostsTLS13Tunnel, entry.tls13Tunnel.rawValue,
             base.tls13Tunnel.rawValue)
+        require(
+            tunnelSettings.allSatisfy { !intercepts(entry, by: $0) || intercepts(base, by: $0) },
+            entry.pinsets == base.pinsets ? .hostsTunnel : .hostsPinsets,
+            "has tunnels intercepted that are not without it",
+            "none, because a local rule has tunnels to pinned hosts intercepted")
         choice(
             entry.liveTunnels.strictness >= base.liveTunnels.strictness, .hostsLiveTunnels,
             entry.liveTunnels.rawValue, base.liveTunnels.rawValue)
@@ -126,12 +141,29 @@ package struct PolicyNarrowing: Sendable {
         return found
     }
 
+    /// The labels of requests to which no entry applies.
+    private static let reservedLabels = ["none", "default"]
+
     private static func name(_ index: Int, _ pinsets: [PinsetEntry]) -> String {
         pinsets.indices.contains(index) ? pinsets[index].pinset.name : "\(index)"
     }
 
     /// Whether it matters to the local file by which port a request goes.
-    private var decidesByPort: Bool { local.access.rules.contains { !$0.ports.isEmpty } }
+    private var decidesByPort: Bool {
+        func name(_ patterns: [HostPattern]) -> Bool { patterns.contains { $0.port != nil } }
+        return local.access.rules.contains { !$0.ports.isEmpty || name($0.hosts) }
+            || local.hosts.entries.contains { name($0.match) } || name(local.access.allow.patterns)
+    }
+
+    /// Whether tunnels to the hosts of an entry are intercepted.
+    private func intercepts(_ entry: HostEntry, by rule: TunnelSettings) -> Bool {
+        guard local.interception.authority != nil else { return false }
+        var snapshot = local
+        var entry = entry
+        entry.match = []
+        snapshot.hosts = HostTable(entries: [entry])
+        return snapshot.intercepts(entry: 0, by: rule)
+    }
 
     /// Whether tunnels to hosts of the base are relayed unseen.
     private func passesUnseen(_ base: HostEntry) -> Bool {
@@ -157,11 +189,14 @@ package struct PolicyNarrowing: Sendable {
     private func mayProbe(_ entry: HostEntry, _ base: HostEntry) -> Bool {
         if entry.tls13Tunnel == base.tls13Tunnel {
             // What said nothing until now must not begin to intercept.
-            return entry.tunnel == base.tunnel || entry.tls13Tunnel != .intercept
+            return entry.tunnel != .inspect || base.tunnel == .inspect
+                || entry.tls13Tunnel != .intercept
         }
         return switch entry.tls13Tunnel {
         case .refuse: true
-        case .probe: entry.tunnel != .inspect || passesUnseen(base)
+        // It also decides where a rule has tunnels inspected that the entry would have passed.
+        case .probe:
+            passesUnseen(base) && !tunnelSettings.contains { $0.tunnel == .inspect }
         case .intercept: false
         }
     }
@@ -173,6 +208,10 @@ package struct PolicyNarrowing: Sendable {
         (rest.match, rest.name) = (base.match, base.name)
         rest.upgradesToHTTPS = base.upgradesToHTTPS
         rest.tunnel = base.tunnel
+        // As it is applied.
+        if rest.intercept == .never, !intercepts(base, by: .none) {
+            rest.intercept = base.intercept
+        }
         rest.tls13Tunnel = base.tls13Tunnel
         rest.liveTunnels = base.liveTunnels
         rest.clearText = base.clearText

@@ -4,8 +4,6 @@
 struct PolicySchedule: Sendable, Equatable {
     /// The first delay after a failure, in milliseconds.
     static let firstMilliseconds: Int64 = 1000
-    /// The longest delay that a server may request (Retry-After).
-    static let longestAskedMilliseconds: Int64 = 3_600_000
     /// By how many hundredths of the interval a request may come earlier or later.
     static let jitterPercent: Int64 = 10
 
@@ -25,12 +23,14 @@ struct PolicySchedule: Sendable, Equatable {
 
     /// It did not.
     /// - Parameters:
-    ///   - asked: the delay that it requested, in milliseconds; `nil` for none.
+    ///   - asked: the delay that it requested (Retry-After), in milliseconds, of which no more than
+    ///     the interval is granted: whoever answers in its place could silence it otherwise; `nil`
+    ///     for none.
     ///   - random: from 0 to 1: how much of the second half of the delay is waited.
     mutating func failed(at now: Int64, interval: Int64, asked: Int64?, random: Double) {
         let whole = min(Self.firstMilliseconds << min(failures, 20), interval)
         failures += 1
         let wait = whole / 2 + Int64(Double(whole / 2) * random)
-        next = now + max(wait, min(asked ?? 0, Self.longestAskedMilliseconds))
+        next = now + max(wait, min(asked ?? 0, interval))
     }
 }

@@ -2,6 +2,8 @@ import Clocks
 import Logging
 import PinfoldConfiguration
 import PinfoldEngine
+import PinfoldTLS
+import Trust
 
 // The policy from elsewhere: what has arrived is judged, read and put in force here, by the thread
 // that reloads.
@@ -40,7 +42,7 @@ extension GatewayProcess {
         case .interrupted, .failed: break
         case .unchanged:
             policies.withStanding { $0.confirm(at: now) }
-            storeAgain()
+            keepStored()
         case .received(let bytes, let tag):
             switch PolicyDecision.of(
                 bytes, after: policies.known, keys: settings.publicKeys, now: now / 1000)
@@ -49,7 +51,7 @@ extension GatewayProcess {
             case .unchanged where policies.document != nil:
                 policies.withStanding { $0.confirm(at: now) }
                 fetcher?.know(tag)
-                storeAgain()
+                keepStored()
             case .unchanged, .take, .signedAnew: take(bytes, from: settings, tag: tag)
             }
         }
@@ -66,6 +68,12 @@ extension GatewayProcess {
     /// Reads a policy that was verified, and puts it in force if all of it can be used.
     private func take(_ bytes: [UInt8], from settings: PolicyConfiguration, tag: [UInt8]?) {
         guard let local else { return }
+        let content = RefusedContent.Key(
+            digest: SHA256Digest(hashing: bytes.span),
+            generation: published.reload.withLock { $0.generation })
+        if let refused = policies.refusedContent, content.digest != nil, refused.key == content {
+            return refuse(refused.reason)
+        }
         let name = MaskedYAML.withoutSecrets(url: settings.url?.description ?? "policy")
         let document = PolicyDocument(name: name, bytes: bytes)
         let loaded: LoadedConfiguration
@@ -77,16 +85,18 @@ extension GatewayProcess {
             let more = error.errors.count > 1 ? " (and \(error.errors.count - 1) more)" : ""
             let text = configuration.variables.concealed(
                 in: (error.errors.first?.description ?? "") + more)
-            return refuse(.content(text))
+            let reason = PolicyRefusalReason.content(text)
+            policies.refusedContent = RefusedContent(key: content, reason: reason)
+            return refuse(reason)
         }
-        // First what makes an older one be refused from now on, whatever happens next.
-        store(bytes)
         let generation: UInt64
         do {
             generation = try adopt(loaded.snapshot).generation
         } catch {
             return refuse(.unusable("\(error)"))
         }
+        // Only what can be used: a start needs it.
+        store(bytes)
         let now = Clock.wallMilliseconds()
         self.local = loaded.local
         policies.adopt(loaded.snapshot, document, at: now)
@@ -107,9 +117,18 @@ extension GatewayProcess {
         _ = policies.withStanding { $0.store(problem) }
     }
 
-    /// Tries again to store the one in force.
-    private func storeAgain() {
-        guard policies.standing.storing != nil, let document = policies.document else { return }
+    /// Stores the one in force again if it is not where it should be: it could not be written, it
+    /// has been removed, or `cache.path` is another. A newer one there is left alone.
+    private func keepStored() {
+        guard let document = policies.document, let settings = configuration.policy else { return }
+        let stored = PolicyStore.read(configuration.cache.policyFile, keys: settings.publicKeys)
+        if let stored, stored.document.bytes == document.bytes {
+            _ = policies.withStanding { $0.store(nil) }
+            return
+        }
+        if let stored, let serial = policies.known?.serial, stored.envelope.serial > serial {
+            return
+        }
         store(document.bytes)
     }
 
@@ -153,5 +172,45 @@ extension GatewayProcess {
         policies.adopt(loaded.snapshot, loaded.document, at: Clock.wallMilliseconds())
         policyAlarms.formIntersection(loaded.snapshot.policy == nil ? [] : PolicyAlarm.allCases)
         if loaded.snapshot.policyInForce == nil { fetcher?.know(nil) }
+        keepStored()
     }
+
+    /// What is derived from the first configuration. A stored policy that it cannot be made with is
+    /// left out, and waited for anew: without it the gateway is not ready, but tells why.
+    func makeFirstPolicy(_ make: (ConfigurationSnapshot) throws -> PolicySnapshot) throws
+        -> PolicySnapshot
+    {
+        do {
+            return try make(configuration)
+        } catch {
+            guard configuration.policyInForce != nil, let local else { throw error }
+            let loaded = try ConfigurationLoader(environment: local.environment)
+                .adding(nil, to: local)
+            let made = try make(loaded.snapshot)
+            leaveOutStored(loaded, because: "\(error)")
+            return made
+        }
+    }
+
+    private func leaveOutStored(_ loaded: LoadedConfiguration, because problem: String) {
+        let now = Clock.wallMilliseconds()
+        configuration = loaded.snapshot
+        startWarnings = loaded.warnings
+        look.adopt(loaded.snapshot, generation: 1, from: nil)
+        policies.adopt(loaded.snapshot, nil, at: now)
+        _ = policies.withStanding { $0.refuse(.unusable(problem), at: now) }
+        storedPolicyProblem = problem
+    }
+}
+
+/// What was refused last because of its content, which is not read again under one configuration:
+/// that can take a while.
+struct RefusedContent: Sendable {
+    struct Key: Sendable, Equatable {
+        var digest: SHA256Digest?
+        var generation: UInt64
+    }
+
+    var key: Key
+    var reason: PolicyRefusalReason
 }

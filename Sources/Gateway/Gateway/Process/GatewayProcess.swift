@@ -33,7 +33,7 @@ package final class GatewayProcess {
     /// The alarms about it that have been logged.
     var policyAlarms: Set<PolicyAlarm> = []
     /// Why the stored one could not be used at the start; `nil` if it could, or there was none.
-    let storedPolicyProblem: String?
+    var storedPolicyProblem: String?
     let reloads = ReloadRequests()
     let upgrades = UpgradeRequests()
     /// How the process was started; `nil` if it cannot be started again.
@@ -53,7 +53,7 @@ package final class GatewayProcess {
     let operationalLog: OperationalLog
     let logger: Logger
     var configuration: ConfigurationSnapshot
-    private let startWarnings: [ConfigurationWarning]
+    var startWarnings: [ConfigurationWarning]
     private let startInputs: ConfigurationInputs
     /// The configuration in force as text, beside what its files say.
     let look: ConfigurationLook
@@ -159,7 +159,7 @@ package final class GatewayProcess {
         logShare()
         closeUnusedSockets()
         service.starting("opening the listeners")
-        let policy = try makePolicy(configuration, generation: 1)
+        let policy = try makeFirstPolicy { try makePolicy($0, generation: 1) }
         self.policy = policy
         // Until this process serves, the file of the administration's socket is the predecessor's.
         sockets.leavesFiles = predecessor != nil

@@ -12,6 +12,8 @@ final class PolicyHolder: Sendable {
         /// lower serial is taken.
         var known: PolicyEnvelope?
         var standing = PolicyStanding()
+        /// The one whose content was refused last; `nil` if none was.
+        var refusedContent: RefusedContent?
     }
 
     private let state = Locked(State())
@@ -19,6 +21,11 @@ final class PolicyHolder: Sendable {
     var standing: PolicyStanding { state.withLock { $0.standing } }
     var known: PolicyEnvelope? { state.withLock { $0.known } }
     var document: PolicyDocument? { state.withLock { $0.document } }
+
+    var refusedContent: RefusedContent? {
+        get { state.withLock { $0.refusedContent } }
+        set { state.withLock { $0.refusedContent = newValue } }
+    }
 
     func withStanding<Result: Sendable>(
         _ body: (inout PolicyStanding) -> Result

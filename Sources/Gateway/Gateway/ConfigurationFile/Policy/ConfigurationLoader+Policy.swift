@@ -162,10 +162,20 @@ extension SnapshotReader {
         let top = Field(node: root, path: "", validation: validation)
         let local = narrowing.local
         let elements = top.key("hosts")?.elements ?? []
+        if let index = PolicyNarrowing.entryWithTooManyPins(in: snapshot) {
+            let entry = elements.indices.contains(index) ? elements[index] : top
+            return (entry.key("pinsets") ?? entry).fail(
+                "the entries have too many pins",
+                expected: "at most \(PolicyNarrowing.maximumPins) in the pinsets of all entries")
+        }
         for index in snapshot.hosts.localCount..<snapshot.hosts.entries.count {
             let found = narrowing.widenings(
                 of: snapshot.hosts.entries[index], pinsets: snapshot.pinsets)
             report(found, in: elements.indices.contains(index) ? elements[index] : top)
+        }
+        for reach in narrowing.reaches(of: snapshot) {
+            let entry = elements.indices.contains(reach.entry) ? elements[reach.entry] : top
+            report([reach.widening], in: entry)
         }
         for pinset in snapshot.pinsets.dropFirst(local.pinsets.count) {
             let field = top.key("pinsets")?.key(pinset.pinset.name) ?? top

@@ -45,6 +45,13 @@ struct PolicyMerge {
                 merged.set(
                     "rules", to: joined(merged["rules"], entry.value, "access.rules"))
             case "destinations":
+                switch entry.value.content {
+                case .null, .mapping: break
+                case .scalar, .sequence:
+                    validation.report(
+                        entry.value.origin, "access.destinations",
+                        "is \(entry.value.content.name)", expected: "a mapping with deny")
+                }
                 guard let deny = entry.value["deny"] else { continue }
                 var destinations =
                     merged["destinations"]

@@ -52,6 +52,14 @@ final class ConfigurationValidation {
         errors.append(error)
     }
 
+    /// What was probably meant by an unknown name, to be added to the error about it; empty if
+    /// nothing was, or if the error will not be kept.
+    func hint(for name: String, among known: [String]) -> String {
+        guard errors.count < Self.maximumErrors else { return "" }
+        return NearestKey.nearest(to: name, among: known)
+            .map { " (did you mean \(quoted($0))?)" } ?? ""
+    }
+
     /// Records a warning: a valid setting that probably does not have the intended effect.
     func warn(_ origin: ConfigurationError.Origin, _ key: String, _ text: String) {
         guard warnings.count < Self.maximumWarnings else { return }

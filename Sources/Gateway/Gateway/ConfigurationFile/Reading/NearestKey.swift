@@ -1,16 +1,18 @@
 /// Finds the known key that was probably meant by an unknown one.
 enum NearestKey {
-    /// The number of bytes of a key that are compared, so that a hostile file cannot make the
-    /// comparison slow.
+    /// The number of bytes of a key, and of a candidate, that are compared, so that a hostile file
+    /// cannot make the comparison slow.
     static let maximumCompared = 64
+    /// The number of candidates that are compared, likewise.
+    static let maximumCandidates = 1000
 
     /// The candidate with the smallest edit distance, the first of several, or `nil` if none is
     /// close. A third of the letters may differ, and in any case one letter may.
     static func nearest(to key: String, among candidates: [String]) -> String? {
         let written = Array(key.lowercased().utf8.prefix(maximumCompared))
         var best: (candidate: String, distance: Int)?
-        for candidate in candidates {
-            let known = Array(candidate.lowercased().utf8)
+        for candidate in candidates.prefix(maximumCandidates) {
+            let known = Array(candidate.lowercased().utf8.prefix(maximumCompared))
             let distance = distance(written, known)
             guard distance <= max(1, max(written.count, known.count) / 3) else { continue }
             if distance < (best?.distance ?? .max) { best = (candidate, distance) }

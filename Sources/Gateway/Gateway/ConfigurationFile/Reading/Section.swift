@@ -20,8 +20,7 @@ struct Section {
                 continue
             }
             let known = keys + later
-            let nearest = NearestKey.nearest(to: entry.key, among: known)
-            let hint = nearest.map { " (did you mean \(quoted($0))?)" } ?? ""
+            let hint = field.validation.hint(for: entry.key, among: known)
             field.validation.report(
                 entry.keyOrigin, path, "unknown key\(hint)",
                 expected: "one of \(known.joined(separator: ", "))")

@@ -44,10 +44,9 @@ extension SnapshotReader {
             else {
                 continue
             }
-            let hint = NearestKey.nearest(to: name, among: names)
-                .map { " (did you mean \(quoted($0))?)" }
+            let hint = validation.hint(for: name, among: names)
             field.fail(
-                "there is no \(what) \(quoted(name))\(hint ?? "")",
+                "there is no \(what) \(quoted(name))\(hint)",
                 expected: names.isEmpty
                     ? "the name of a \(what), of which there is none"
                     : "one of \(names.joined(separator: ", "))")

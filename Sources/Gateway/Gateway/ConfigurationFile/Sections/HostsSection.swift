@@ -13,7 +13,8 @@ extension HostEntry {
     ///
     /// - Parameter pinsets: The names of the pinsets, to which an entry refers by index.
     static func table(pinsets: [String]) -> KeyTable<Self> {
-        KeyTable(
+        let indices = Dictionary(zip(pinsets, pinsets.indices)) { first, _ in first }
+        return KeyTable(
             keys: [
                 ConfigurationKey(
                     "match", byDefault: "required",
@@ -69,7 +70,7 @@ extension HostEntry {
                 .choice("switchProtocols", \.switchProtocols),
                 .choice("http2", \.http2),
                 ConfigurationKey(
-                    "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
+                    "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets, by: indices) },
                     text: { YAMLText.list($0.map { pinsets[$0] }) }),
                 ConfigurationKey(
                     "pins", \.pinObservation, byDefault: "from pins.observe",
@@ -256,18 +257,20 @@ extension SnapshotReader {
     }
 
     /// The indexes of an entry's pinsets.
-    fileprivate func references(_ field: Field, to names: [String]) -> [Int] {
+    fileprivate func references(
+        _ field: Field, to names: [String], by indices: [String: Int]
+    ) -> [Int] {
         var found: [Int] = []
+        var seen: Set<Int> = []
         for element in field.boundedList(of: "names of pinsets") ?? [] {
             guard let name = element.text(expected: "the name of a pinset") else { continue }
-            guard let index = names.firstIndex(of: name) else {
-                let nearest = NearestKey.nearest(to: name, among: names)
-                let hint = nearest.map { " (did you mean \(quoted($0))?)" } ?? ""
+            guard let index = indices[name] else {
+                let hint = validation.hint(for: name, among: names)
                 element.fail(
                     "there is no pinset \(quoted(name))\(hint)", expected: "a key of pinsets")
                 continue
             }
-            guard !found.contains(index) else {
+            guard seen.insert(index).inserted else {
                 element.fail(
                     "the pinset \(quoted(name)) is listed twice", expected: "each pinset once")
                 continue

@@ -212,8 +212,7 @@ extension SnapshotReader {
             else { continue }
             used.insert(name)
             guard !names.contains(name) else { continue }
-            let nearest = NearestKey.nearest(to: name, among: names)
-            let hint = nearest.map { " (did you mean \(quoted($0))?)" } ?? ""
+            let hint = validation.hint(for: name, among: names)
             element.fail(
                 "there is no parent \(quoted(name))\(hint)", expected: "a key of parents, or direct"
             )

@@ -65,6 +65,8 @@ public final class HARRecorder: SessionTransport {
         base.pins(presentedBy: host, port: port)
     }
 
+    public var sendingSession: SessionManager? { base.sendingSession }
+
     private static func text(_ milliseconds: Int64) -> String {
         HARText.time(milliseconds: milliseconds)
     }
@@ -202,6 +204,10 @@ extension SessionManager {
     /// The session as a transport of another one: requests are sent as they are, without redirects
     /// and retries and cookies, which are the other session's.
     ///
+    /// Servers are evaluated by this session, and client certificates are this one's. The other one
+    /// has the default policy, or the same as this one; with pins, anchors, trust policies or
+    /// client certificates that this session lacks, it cannot be created.
+    ///
     /// A ``HARRecorder`` records what it answers.
     public var transport: any SessionTransport { NetworkTransport(session: self) }
 }
@@ -209,6 +215,8 @@ extension SessionManager {
 /// Sends requests by a session.
 private struct NetworkTransport: SessionTransport {
     let session: SessionManager
+
+    var sendingSession: SessionManager? { session }
 
     func response(to request: TransportRequest) async throws -> TransportResponse {
         var options = RequestOptions()

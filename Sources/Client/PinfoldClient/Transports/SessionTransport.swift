@@ -29,11 +29,21 @@ public protocol SessionTransport: Sendable {
     ///   - host: The host of an `https` URL, in lower case.
     ///   - port: Its port.
     func pins(presentedBy host: String, port: Int) -> [String]?
+
+    /// The session that sends the requests, if there is one, or `nil` if they go nowhere. By
+    /// default, it is `nil`. A transport that passes requests on to another one returns that one's.
+    ///
+    /// That session evaluates the servers, so a session in front of it cannot be created with a
+    /// security policy, anchors, trust policies or client certificates that it does not have.
+    var sendingSession: SessionManager? { get }
 }
 
 extension SessionTransport {
     /// All servers are trusted.
     public func pins(presentedBy host: String, port: Int) -> [String]? { nil }
+
+    /// Requests go nowhere.
+    public var sendingSession: SessionManager? { nil }
 }
 
 /// A request that reaches a ``SessionTransport``.

@@ -185,6 +185,62 @@ struct HARTransportTests {
         #expect(error?.description.contains(problem) == true)
     }
 
+    @Test func `is not made under policies that the session behind it lacks`() throws {
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        let pin = try CertificatePin("sha256/\(String(repeating: "A", count: 43))=")
+        let pinned = SecurityPolicy(mode: .publicKey, pins: [pin])
+        var anchored = SecurityPolicy.default
+        anchored.anchors = [[1]]
+        var rules = TrustPolicies()
+        try rules.add(pinned, for: ["a.test"])
+
+        let plain = SessionConfiguration.patient
+        var withPins = plain
+        withPins.securityPolicy = pinned
+        var withRules = plain
+        withRules.trustPolicies = rules
+        var withAnchors = plain
+        withAnchors.securityPolicy = anchored
+        let pem = TestAuthority.makePEM(name: "known")
+        var withCertificate = plain
+        withCertificate.clientCertificates = [
+            try ClientCertificate(certificates: pem, key: pem, hosts: ["a.test"])
+        ]
+        func isAccepted(
+            _ front: SessionConfiguration, before behind: SessionConfiguration
+        ) throws -> [Bool] {
+            let network = try SessionManager(configuration: behind, runtime: runtime)
+            let transports: [any SessionTransport] = [
+                network.transport, HARRecorder(HARRecorder(network.transport)),
+            ]
+            return try transports.map { transport in
+                var front = front
+                front.transport = transport
+                do throws(ClientError) {
+                    _ = try SessionManager(configuration: front, runtime: runtime)
+                    return true
+                } catch {
+                    try #require(error.reason == .invalidSecurityPolicy)
+                    return false
+                }
+            }
+        }
+        for (front, behind, expected) in [
+            (plain, plain, true), (plain, withPins, true), (plain, withRules, true),
+            (withPins, withPins, true), (withRules, withRules, true),
+            (withCertificate, withCertificate, true), (withCertificate, plain, false),
+            (withPins, plain, false), (withRules, plain, false), (withAnchors, plain, false),
+            // The rules behind would apply instead of the pins in front.
+            (withPins, withRules, false), (withRules, withPins, false),
+        ] {
+            #expect(try isAccepted(front, before: behind) == [expected, expected])
+        }
+        // A transport that leads nowhere presents pins of its own.
+        withPins.transport = Self.service()
+        _ = try SessionManager(configuration: withPins, runtime: runtime)
+    }
+
     @Test func `can be made of what a session gets from the network`() async throws {
         try await withServer { connection, request in
             connection.respond(

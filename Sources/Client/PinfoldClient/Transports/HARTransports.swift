@@ -48,7 +48,9 @@ public final class HARRecorder: SessionTransport {
         if !sent.isEmpty { pipe.push(sent) }
         pipe.finish()
         let response = try await base.response(
-            to: TransportRequest(head: request.head, content: TransportContent(pipe: pipe)))
+            to: TransportRequest(
+                head: request.head, framing: request.framing, content: TransportContent(pipe: pipe))
+        )
         let record: @Sendable ([UInt8]) -> Void = { [self] content in
             var entry = HARArchive.Entry(
                 startedDateTime: HARRecorder.text(began), request: masked(request.head),
@@ -223,13 +225,14 @@ private struct NetworkTransport: SessionTransport {
         options.redirects = RedirectRule.none
         options.retries = .never
         options.handlesCookies = false
-        let hasContent =
-            request.head.headerFields.contains(.contentLength)
-            || ![.get, .head, .delete].contains(request.head.method)
-        let length = request.head.headerFields[values: .contentLength].first.flatMap { Int64($0) }
+        let content: RequestContent? =
+            switch request.framing {
+            case .none: nil
+            case .length(let length): .stream(request.content, length: length)
+            case .unknown: .stream(request.content)
+            }
         let response = try await session.response(
-            for: request.head,
-            content: hasContent ? .stream(request.content, length: length) : nil, options: options)
+            for: request.head, content: content, options: options)
         var answer = TransportResponse(stream: response.content)
         answer.head = response.head
         answer.head.headerFields[.transferEncoding] = nil

@@ -1,4 +1,5 @@
 public import Documents
+import HTTPCore
 public import HTTPTypes
 
 /// Carries the requests of a session instead of the network (``SessionConfiguration/transport``):
@@ -50,8 +51,28 @@ extension SessionTransport {
 public struct TransportRequest: Sendable {
     /// The request as it would be sent, with its cookies and the conditions of the cache.
     public let head: HTTPRequest
+    /// Whether there is content, and how its end is known.
+    public let framing: Framing
     /// The content.
     public let content: TransportContent
+
+    /// Whether a request has content, and how its end is known.
+    public enum Framing: Sendable, Hashable {
+        /// There is no content.
+        case none
+        /// The content has exactly that many bytes.
+        case length(Int64)
+        /// There is content, whose length is not known in advance.
+        case unknown
+
+        init(_ framing: BodyFraming) {
+            switch framing {
+            case .none: self = .none
+            case .length(let count): self = .length(Int64(clamping: count))
+            case .chunked, .untilClose: self = .unknown
+            }
+        }
+    }
 }
 
 /// The content of a request that reaches a ``SessionTransport``, part by part. It can be read once,

@@ -185,6 +185,36 @@ struct HARTransportTests {
         #expect(error?.description.contains(problem) == true)
     }
 
+    @Test(
+        arguments: [
+            ("GET", nil, "none none "), ("OPTIONS", nil, "none none "),
+            ("PROPFIND", nil, "none none "), ("POST", nil, "none 0 "),
+            ("GET", .stream(parts(["a", "b"])), "chunked none ab"),
+            ("DELETE", .stream(parts(["a", "b"])), "chunked none ab"),
+            ("DELETE", .stream(parts(["a", "b"]), length: 2), "none 2 ab"),
+            ("PUT", .bytes([]), "none 0 "), ("PROPFIND", .text("ab"), "none 2 ab"),
+        ] as [(String, RequestContent?, String)])
+    func `leaves the framing of a request's content as it is`(
+        method: String, content: RequestContent?, expected: String
+    ) async throws {
+        try await withServer { connection, request in
+            let fields = ["transfer-encoding", "content-length"].map {
+                request.field($0) ?? "none"
+            }
+            connection.respond("200 OK", [], "\(fields[0]) \(fields[1]) \(request.text)")
+            return true
+        } _: { server, runtime in
+            let network = try SessionManager(configuration: .patient, runtime: runtime)
+            var configuration = SessionConfiguration.patient
+            configuration.transport = network.transport
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let method = try #require(HTTPRequest.Method(rawValue: method))
+            let request = try HTTPRequest(method, server.url)
+            let response = try await session.data(for: request, content: content)
+            #expect(response.text == expected)
+        }
+    }
+
     @Test func `is not made under policies that the session behind it lacks`() throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }

@@ -12,13 +12,22 @@ import Locking
 ///     try recorder.archive.bytes    // to be written to a file
 ///
 /// Contents are kept in memory, up to ``maximumContentBytes`` each; an exchange with more is passed
-/// on, and not recorded. Neither is one that fails.
+/// on, and not recorded. Neither is one that fails, nor one with which all recorded exchanges would
+/// be larger than ``maximumTotalBytes``. The content of a request is recorded as far as it has been
+/// read when the response is complete.
 public final class HARRecorder: SessionTransport {
     private let base: any SessionTransport
-    private let entries = Locked<[HARArchive.Entry]>([])
+    private struct State {
+        var entries: [HARArchive.Entry] = []
+        var bytes = 0
+    }
+
+    private let state = Locked(State())
     private let keepsSecrets: Bool
     /// The maximum size of a recorded content, in bytes.
     public let maximumContentBytes: Int
+    /// The maximum size of all recorded exchanges, with their heads, in bytes.
+    public let maximumTotalBytes: Int
     /// The maximum number of exchanges that are recorded.
     public static let maximumEntries = 100_000
 
@@ -29,38 +38,53 @@ public final class HARRecorder: SessionTransport {
     ///   - keepsSecrets: Whether Authorization, Proxy-Authorization, Cookie and Set-Cookie are
     ///     recorded as they are. By default, their values are `***`.
     ///   - maximumContentBytes: See ``maximumContentBytes``.
+    ///   - maximumTotalBytes: See ``maximumTotalBytes``.
     public init(
         _ base: any SessionTransport, keepsSecrets: Bool = false,
-        maximumContentBytes: Int = 16 << 20
+        maximumContentBytes: Int = 16 << 20, maximumTotalBytes: Int = 256 << 20
     ) {
         (self.base, self.keepsSecrets) = (base, keepsSecrets)
         self.maximumContentBytes = maximumContentBytes
+        self.maximumTotalBytes = maximumTotalBytes
     }
 
     /// What has been recorded so far.
-    public var archive: HARArchive { HARArchive(entries: entries.withLock { $0 }) }
+    public var archive: HARArchive { HARArchive(entries: state.withLock { $0.entries }) }
+
+    /// Forgets what has been recorded so far.
+    public func removeAll() { state.withLock { $0 = State() } }
 
     public func response(to request: TransportRequest) async throws -> TransportResponse {
         let began = Clock.wallMilliseconds()
         let started = Clock.monotonicMicroseconds()
-        let sent = try await request.content.collect(atMost: maximumContentBytes)
-        let pipe = ContentPipe {}
-        if !sent.isEmpty { pipe.push(sent) }
-        pipe.finish()
+        let maximum = maximumContentBytes
+        let sent = Locked<[UInt8]?>([])
+        let content = request.content.observed { part in
+            sent.withLock { $0.append(part, upTo: maximum) }
+        }
         let response = try await base.response(
             to: TransportRequest(
-                head: request.head, framing: request.framing, content: TransportContent(pipe: pipe))
-        )
+                head: request.head, framing: request.framing, content: content))
         let record: @Sendable ([UInt8]) -> Void = { [self] content in
+            guard let sent = sent.withLock({ $0 }) else { return }
             var entry = HARArchive.Entry(
                 startedDateTime: HARRecorder.text(began), request: masked(request.head),
                 requestContent: sent, response: masked(response.head), content: content)
             entry.time = .microseconds(Clock.monotonicMicroseconds() - started)
-            entries.withLock { entries in
-                if entries.count < Self.maximumEntries { entries.append(entry) }
-            }
+            keep(entry)
         }
         return response.observed(atMost: maximumContentBytes, whole: record)
+    }
+
+    private func keep(_ entry: HARArchive.Entry) {
+        let size = entry.size
+        state.withLock { state in
+            guard state.entries.count < Self.maximumEntries,
+                size <= maximumTotalBytes - state.bytes
+            else { return }
+            state.entries.append(entry)
+            state.bytes += size
+        }
     }
 
     public func pins(presentedBy host: String, port: Int) -> [String]? {
@@ -105,19 +129,28 @@ extension HTTPFields {
     }
 }
 
-extension TransportContent {
-    /// Collects all of the content, up to a maximum size.
-    fileprivate func collect(atMost maximum: Int) async throws -> [UInt8] {
-        var bytes: [UInt8] = []
-        while let part = try await pipe.next() {
-            guard bytes.count + part.count <= maximum else {
-                throw ClientError(
-                    .contentTooLong,
-                    "the content to be recorded is longer than \(maximum) bytes")
-            }
-            bytes += part
+extension [UInt8]? {
+    /// Appends a part, or keeps nothing any more if there is too much.
+    fileprivate mutating func append(_ part: [UInt8], upTo maximum: Int) {
+        guard let count = self?.count, part.count <= maximum - count else {
+            self = nil
+            return
         }
-        return bytes
+        self?.append(contentsOf: part)
+    }
+}
+
+extension HARArchive.Entry {
+    /// The size of the contents and of the heads.
+    fileprivate var size: Int {
+        requestContent.count + content.count + request.url.utf8.count
+            + Self.size(request.headerFields) + Self.size(response.headerFields)
+    }
+
+    private static func size(_ fields: HTTPFields) -> Int {
+        fields.reduce(0) { size, field in
+            size + field.name.rawName.utf8.count + field.withUnsafeBytesOfValue { $0.count }
+        }
     }
 }
 

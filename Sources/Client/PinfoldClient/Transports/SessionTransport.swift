@@ -81,28 +81,49 @@ public struct TransportContent: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
 
     let pipe: ContentPipe
+    /// Is told of every part that is read.
+    private(set) var observer: (@Sendable ([UInt8]) -> Void)?
 
-    public func makeAsyncIterator() -> Iterator { Iterator(pipe: pipe) }
+    init(pipe: ContentPipe) { self.pipe = pipe }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(content: self) }
 
     /// Iterates over the parts as they arrive.
     public struct Iterator: AsyncIteratorProtocol {
-        let pipe: ContentPipe
+        let content: TransportContent
 
         /// Returns the next part, which is never empty, or `nil` at the end.
         ///
         /// - Throws: `CancellationError` if the request ends before its content.
-        public mutating func next() async throws -> [UInt8]? { try await pipe.next() }
+        public mutating func next() async throws -> [UInt8]? { try await content.next() }
 
         public mutating func next(
             isolation actor: isolated (any Actor)?
-        ) async throws -> [UInt8]? { try await pipe.next() }
+        ) async throws -> [UInt8]? { try await content.next() }
     }
 
     /// Collects all of the content.
     public func collect() async throws -> [UInt8] {
         var bytes: [UInt8] = []
-        while let part = try await pipe.next() { bytes += part }
+        while let part = try await next() { bytes += part }
         return bytes
+    }
+
+    private func next() async throws -> [UInt8]? {
+        let part = try await pipe.next()
+        if let part { observer?(part) }
+        return part
+    }
+
+    /// The same content, of which one more is told as it is read.
+    func observed(by added: @escaping @Sendable ([UInt8]) -> Void) -> TransportContent {
+        var content = self
+        let earlier = observer
+        content.observer = { part in
+            earlier?(part)
+            added(part)
+        }
+        return content
     }
 }
 

@@ -122,12 +122,60 @@ struct HARTransportTests {
                 _ = try? await session.data(for: try HTTPRequest(.get, "http://a.test/\(path)"))
                 #expect(recorder.archive.entries.count == before + (isRecorded ? 1 : 0))
             }
-            let error = await failure {
-                _ = try await session.data(
-                    for: try HTTPRequest(.post, "http://a.test/echo"), content: .text("12345"))
+            // A request that is too long is passed on, too.
+            mock.on(.post, "http://a.test/count") { request in
+                TransportResponse(text: "\(try await request.content.collect().count)")
             }
-            #expect(error?.reason == .contentTooLong)
+            for (text, isRecorded) in [("12345", false), ("1234", true)] {
+                recorder.removeAll()
+                let response = try await session.data(
+                    for: try HTTPRequest(.post, "http://a.test/count"), content: .text(text))
+                #expect(response.text == "\(text.utf8.count)")
+                let sent = recorder.archive.entries.map(\.requestContent)
+                #expect(sent == (isRecorded ? [Array(text.utf8)] : []))
+            }
         }
+    }
+
+    @Test func `is bounded in total, and begins again when it is told to`() async throws {
+        let mock = MockTransport { _ in TransportResponse(text: "12345") }
+        // There is room for one with its other fields, and not for two.
+        let recorder = HARRecorder(mock, maximumTotalBytes: 1900)
+        let fields: HTTPFields = [.accept: String(repeating: "a", count: 1000)]
+        try await withSession(recorder) { session in
+            for _ in 0..<2 {
+                for _ in 0..<3 {
+                    let request = try HTTPRequest(.get, "http://a.test/", fields: fields)
+                    #expect(try await session.data(for: request).text == "12345")
+                    #expect(recorder.archive.entries.count == 1)
+                }
+                recorder.removeAll()
+                #expect(recorder.archive.entries.isEmpty)
+            }
+        }
+    }
+
+    @Test func `does not wait for a request's content before it passes it on`() async throws {
+        let mock = MockTransport()
+        let (content, more) = AsyncStream<[UInt8]>.makeStream()
+        mock.on(.post, "http://a.test/early") { request in
+            var iterator = request.content.makeAsyncIterator()
+            let first = try await iterator.next() ?? []
+            // The rest is sent only now.
+            more.yield(Array("two".utf8))
+            more.finish()
+            var rest: [UInt8] = []
+            while let part = try await iterator.next() { rest += part }
+            return TransportResponse(content: first + rest)
+        }
+        let recorder = HARRecorder(mock)
+        more.yield(Array("one".utf8))
+        try await withSession(recorder) { session in
+            let response = try await session.data(
+                for: try HTTPRequest(.post, "http://a.test/early"), content: .stream(content))
+            #expect(response.text == "onetwo")
+        }
+        #expect(recorder.archive.entries.map(\.requestContent) == [Array("onetwo".utf8)])
     }
 
     @Test func `answers with its entries in their order, and the last one again`() async throws {

@@ -137,16 +137,17 @@ public struct TransportResponse: Sendable {
         case source(Source)
     }
 
-    /// Status and fields. If there is no Content-Length and the length is known, it is added.
-    /// Content that is shorter than the Content-Length is interrupted. The status must not be that
-    /// of an interim response (100 to 199).
+    /// Status and fields. If there is no Content-Length, it is added, unless the length is unknown
+    /// or there is an ``error``. Content that is shorter than the Content-Length is interrupted.
+    /// The status must not be that of an interim response (100 to 199).
     public var head: HTTPResponse
     private(set) var content: Content
     /// The trailers.
     public var trailers: HTTPFields = [:]
     /// How long the head is delayed.
     public var delay = Duration.zero
-    /// What happens after the content instead of its end.
+    /// What happens after the content instead of its end. With a Content-Length in the head, it
+    /// must be longer than the content.
     public var error: TransportError?
 
     /// Creates a response with content in memory.
@@ -192,8 +193,11 @@ public struct TransportResponse: Sendable {
         if !head.headerFields.contains(.contentType) { head.headerFields[.contentType] = type }
     }
 
-    /// The length of the content, if it is known.
-    var length: Int? { if case .bytes(let bytes) = content { bytes.count } else { nil } }
+    /// The length of the content, if it is known. Content with an error instead of its end has
+    /// none: a response is complete with the last byte of its length.
+    var length: Int? {
+        if case .bytes(let bytes) = content, error == nil { bytes.count } else { nil }
+    }
 }
 
 /// A fault of the network, as a ``SessionTransport`` can have it.

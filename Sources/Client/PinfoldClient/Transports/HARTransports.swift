@@ -73,7 +73,8 @@ public final class HARRecorder: SessionTransport {
             entry.time = .microseconds(Clock.monotonicMicroseconds() - started)
             keep(entry)
         }
-        return response.observed(atMost: maximumContentBytes, whole: record)
+        return response.observed(
+            to: request.head.method, atMost: maximumContentBytes, whole: record)
     }
 
     private func keep(_ entry: HARArchive.Entry) {
@@ -158,8 +159,14 @@ extension TransportResponse {
     /// The same response, whose content is reported once all of it has been passed on, unless it is
     /// longer than a maximum.
     fileprivate func observed(
-        atMost maximum: Int, whole: @escaping @Sendable ([UInt8]) -> Void
+        to method: HTTPRequest.Method, atMost maximum: Int,
+        whole: @escaping @Sendable ([UInt8]) -> Void
     ) -> TransportResponse {
+        // Nobody reads what there is of such content.
+        if method == .head || [204, 304].contains(head.status.code) || head.contentLength == 0 {
+            whole([])
+            return self
+        }
         switch content {
         case .bytes(let bytes):
             if bytes.count <= maximum, error == nil { whole(bytes) }
@@ -167,7 +174,7 @@ extension TransportResponse {
         case .source(let source):
             let error = error
             // Whoever reads a content of known length does not wait for its end.
-            let length = head.headerFields[.contentLength].flatMap { Int($0) }
+            let length = head.contentLength.map { Int(clamping: $0) }
             let observed: Source = { take in
                 let kept = Locked<[UInt8]?>([])
                 try await source { part in

@@ -137,6 +137,27 @@ struct HARTransportTests {
         }
     }
 
+    @Test(
+        arguments: [
+            (.head, .ok, [:]), (.get, .noContent, [:]), (.get, .notModified, [:]),
+            (.get, .ok, [.contentLength: "0"]),
+        ] as [(HTTPRequest.Method, HTTPResponse.Status, HTTPFields)])
+    func `has responses that have no content, although nobody reads them`(
+        method: HTTPRequest.Method, status: HTTPResponse.Status, fields: HTTPFields
+    ) async throws {
+        // It never ends.
+        let (content, more) = AsyncStream<[UInt8]>.makeStream()
+        let mock = MockTransport { _ in
+            TransportResponse(status: status, fields: fields, stream: content)
+        }
+        let recorder = HARRecorder(mock)
+        try await withSession(recorder) { session in
+            _ = try await session.data(for: try HTTPRequest(method, "http://a.test/"))
+            #expect(recorder.archive.entries.map(\.content) == [[]])
+        }
+        more.finish()
+    }
+
     @Test func `is bounded in total, and begins again when it is told to`() async throws {
         let mock = MockTransport { _ in TransportResponse(text: "12345") }
         // There is room for one with its other fields, and not for two.

@@ -3,6 +3,8 @@ import EventLoop
 import HTTPCore
 import HTTPTypes
 import Locking
+import PinfoldEngine
+import PinfoldResolver
 import TestSupport
 import Testing
 import Threads
@@ -150,6 +152,53 @@ struct ConnectionOptionsTests {
         }
         #expect(seen.hasPrefix("GET /info HTTP/1.1\r\n"))
         #expect(seen.contains("Host: docker.test\r\n"))
+    }
+
+    @Test(arguments: ["100::1", "100::0:1", "rebound.test"])
+    func `is no socket of another host, whatever a URL or a resolver says`(
+        host: String
+    ) async throws {
+        let folder = TemporaryFolder()
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        let error = await failure {
+            _ = try await get("http://\(host.contains(":") ? "[\(host)]" : host)/", runtime) {
+                try $0.connect("docker.test", toUnixSocket: folder.path + "/none")
+                $0.resolver = Names(names: ["rebound.test": ["100::1"]])
+            }
+        }
+        // An attempt to connect to the socket, or to anything, would have another reason.
+        #expect(error?.reason == .nameNotResolved)
+    }
+
+    @Test func `has an address for a socket that only its own host gets`() async throws {
+        var options = ConnectionOptions()
+        try options.connect("docker.test", toUnixSocket: "/a")
+        try options.connect("other.test", port: 80, toUnixSocket: "/b")
+        let places = try #require(SessionPlaces(options))
+        let address = try #require(places.sockets.first { $0.value == "/a" }?.key)
+        #expect(places.sockets.count == 2)
+        #expect(SessionPlaces(options)?.sockets[address] == nil)
+        func answer(_ host: String) -> [IPAddress]? {
+            guard case .addresses(let found) = places.lookUp(host: host, port: 80, later: { _ in })
+            else { return nil }
+            return found
+        }
+        #expect(answer("docker.test") == [address])
+        #expect(answer("\(address)") == [])
+        #expect(answer("unknown.test") == nil)
+        #expect(answer("2001:db8::1") == nil)
+
+        options.resolver = Names(names: ["a.test": ["100::1", "192.0.2.1", "\(address)"]])
+        let resolving = try #require(SessionPlaces(options))
+        let result = await withCheckedContinuation { continuation in
+            _ = resolving.lookUp(host: "a.test", port: 80) { continuation.resume(returning: $0) }
+        }
+        guard case .resolved(let found) = result else {
+            Issue.record("\(result)")
+            return
+        }
+        #expect(found.addresses == [.v4(0xC000_0201)])
     }
 
     @Test func `cannot be reached if there is no socket`() async throws {

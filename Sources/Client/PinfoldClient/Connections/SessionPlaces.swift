@@ -6,7 +6,9 @@ import PinfoldResolver
 /// Where the hosts of a session are, in the engine's terms.
 ///
 /// The engine connects to addresses. A Unix socket has one of a block that leads nowhere (100::/64,
-/// RFC 6666), which is replaced when the connection is made.
+/// RFC 6666), which is replaced when the connection is made. Its last 64 bits are random, so that
+/// nobody else can name it, and addresses of the block count only where they come from the options:
+/// not in URLs, nor in the answers of a resolver.
 struct SessionPlaces: NameSource {
     private let options: ConnectionOptions
     /// The sockets, by their addresses.
@@ -15,6 +17,8 @@ struct SessionPlaces: NameSource {
 
     /// The maximum number of addresses of a host that are tried.
     private static let maximumAddresses = 64
+    /// The first 64 bits of the addresses of sockets: 100::/64.
+    private static let block: UInt64 = 0x0100 << 48
 
     /// Returns `nil` if the options change no addresses.
     init?(_ options: ConnectionOptions) {
@@ -27,12 +31,12 @@ struct SessionPlaces: NameSource {
         }
         var sockets: [IPAddress: String] = [:]
         var addresses: [String: IPAddress] = [:]
-        for (index, path) in paths.enumerated() {
-            guard
-                let address = IPAddress(
-                    "100::\(String(index / 65_535, radix: 16)):"
-                        + String(index % 65_535 + 1, radix: 16))
-            else { continue }
+        var random = SystemRandom()
+        for path in paths {
+            var address: IPAddress
+            repeat {
+                address = .v6(Self.block, random.next())
+            } while sockets[address] != nil
             (sockets[address], addresses[path]) = (path, address)
         }
         (self.sockets, self.addresses) = (sockets, addresses)
@@ -51,12 +55,19 @@ struct SessionPlaces: NameSource {
         case .unixSocket(let path): return .addresses(addresses[path].map { [$0] } ?? [])
         case nil: break
         }
-        guard let resolver = options.resolver, IPAddress(host) == nil else { return .unknown }
-        Task { later(await Self.look(up: host, port, by: resolver)) }
+        if let literal = IPAddress(name) { return isReserved(literal) ? .addresses([]) : .unknown }
+        guard let resolver = options.resolver else { return .unknown }
+        Task { later(await look(up: host, port, by: resolver)) }
         return .later
     }
 
-    private static func look(
+    /// Whether an address may be that of a socket.
+    private func isReserved(_ address: IPAddress) -> Bool {
+        guard !sockets.isEmpty, case .v6(Self.block, _) = address else { return false }
+        return true
+    }
+
+    private func look(
         up host: String, _ port: UInt16, by resolver: any HostResolver
     ) async -> ResolveResult {
         let texts: [String]
@@ -64,9 +75,9 @@ struct SessionPlaces: NameSource {
             return .failed(.serverFailure)
         }
         var addresses: [IPAddress] = []
-        for text in texts.prefix(maximumAddresses) {
+        for text in texts.prefix(Self.maximumAddresses) {
             guard let address = IPAddress(text)?.unmapped else { return .failed(.badResponse) }
-            if !addresses.contains(address) { addresses.append(address) }
+            if !addresses.contains(address), !isReserved(address) { addresses.append(address) }
         }
         guard !addresses.isEmpty else { return .failed(.noData) }
         return .resolved(

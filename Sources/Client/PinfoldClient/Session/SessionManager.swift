@@ -44,12 +44,15 @@ public final class SessionManager: Sendable {
     ///     trust anchors, has no cache, and follows redirects.
     ///   - runtime: The session's runtime, or `nil` for ``ClientRuntime/shared()``.
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidSecurityPolicy`` if the policy
-    ///   would reject every server, or with ``ClientError/Reason/outOfResources`` if the system
-    ///   cannot provide a thread or a descriptor.
+    ///   would reject every server, or if the transport leads to a session that lacks the policies
+    ///   or client certificates (see ``SessionManager/transport``), or with
+    ///   ``ClientError/Reason/outOfResources`` if the system cannot provide a thread or a
+    ///   descriptor.
     public init(
         configuration: SessionConfiguration = SessionConfiguration(),
         runtime: ClientRuntime? = nil
     ) throws(ClientError) {
+        try configuration.checkTransport()
         let runtime = if let runtime { runtime } else { try ClientRuntime.shared() }
         self.configuration = configuration
         self.runtime = runtime

@@ -12,13 +12,22 @@ import Locking
 ///     try recorder.archive.bytes    // to be written to a file
 ///
 /// Contents are kept in memory, up to ``maximumContentBytes`` each; an exchange with more is passed
-/// on, and not recorded. Neither is one that fails.
+/// on, and not recorded. Neither is one that fails, nor one with which all recorded exchanges would
+/// be larger than ``maximumTotalBytes``. The content of a request is recorded as far as it has been
+/// read when the response is complete.
 public final class HARRecorder: SessionTransport {
     private let base: any SessionTransport
-    private let entries = Locked<[HARArchive.Entry]>([])
+    private struct State {
+        var entries: [HARArchive.Entry] = []
+        var bytes = 0
+    }
+
+    private let state = Locked(State())
     private let keepsSecrets: Bool
     /// The maximum size of a recorded content, in bytes.
     public let maximumContentBytes: Int
+    /// The maximum size of all recorded exchanges, with their heads, in bytes.
+    public let maximumTotalBytes: Int
     /// The maximum number of exchanges that are recorded.
     public static let maximumEntries = 100_000
 
@@ -29,41 +38,61 @@ public final class HARRecorder: SessionTransport {
     ///   - keepsSecrets: Whether Authorization, Proxy-Authorization, Cookie and Set-Cookie are
     ///     recorded as they are. By default, their values are `***`.
     ///   - maximumContentBytes: See ``maximumContentBytes``.
+    ///   - maximumTotalBytes: See ``maximumTotalBytes``.
     public init(
         _ base: any SessionTransport, keepsSecrets: Bool = false,
-        maximumContentBytes: Int = 16 << 20
+        maximumContentBytes: Int = 16 << 20, maximumTotalBytes: Int = 256 << 20
     ) {
         (self.base, self.keepsSecrets) = (base, keepsSecrets)
         self.maximumContentBytes = maximumContentBytes
+        self.maximumTotalBytes = maximumTotalBytes
     }
 
     /// What has been recorded so far.
-    public var archive: HARArchive { HARArchive(entries: entries.withLock { $0 }) }
+    public var archive: HARArchive { HARArchive(entries: state.withLock { $0.entries }) }
+
+    /// Forgets what has been recorded so far.
+    public func removeAll() { state.withLock { $0 = State() } }
 
     public func response(to request: TransportRequest) async throws -> TransportResponse {
         let began = Clock.wallMilliseconds()
         let started = Clock.monotonicMicroseconds()
-        let sent = try await request.content.collect(atMost: maximumContentBytes)
-        let pipe = ContentPipe {}
-        if !sent.isEmpty { pipe.push(sent) }
-        pipe.finish()
+        let maximum = maximumContentBytes
+        let sent = Locked<[UInt8]?>([])
+        let content = request.content.observed { part in
+            sent.withLock { $0.append(part, upTo: maximum) }
+        }
         let response = try await base.response(
-            to: TransportRequest(head: request.head, content: TransportContent(pipe: pipe)))
+            to: TransportRequest(
+                head: request.head, framing: request.framing, content: content))
         let record: @Sendable ([UInt8]) -> Void = { [self] content in
+            guard let sent = sent.withLock({ $0 }) else { return }
             var entry = HARArchive.Entry(
                 startedDateTime: HARRecorder.text(began), request: masked(request.head),
                 requestContent: sent, response: masked(response.head), content: content)
             entry.time = .microseconds(Clock.monotonicMicroseconds() - started)
-            entries.withLock { entries in
-                if entries.count < Self.maximumEntries { entries.append(entry) }
-            }
+            keep(entry)
         }
-        return response.observed(atMost: maximumContentBytes, whole: record)
+        return response.observed(
+            to: request.head.method, atMost: maximumContentBytes, whole: record)
+    }
+
+    private func keep(_ entry: HARArchive.Entry) {
+        let size = entry.size
+        state.withLock { state in
+            guard state.entries.count < Self.maximumEntries,
+                size <= maximumTotalBytes - state.bytes
+            else { return }
+            state.entries.append(entry)
+            state.bytes += size
+        }
     }
 
     public func pins(presentedBy host: String, port: Int) -> [String]? {
         base.pins(presentedBy: host, port: port)
     }
+
+    public var sendingSession: SessionManager? { base.sendingSession }
 
     private static func text(_ milliseconds: Int64) -> String {
         HARText.time(milliseconds: milliseconds)
@@ -101,19 +130,28 @@ extension HTTPFields {
     }
 }
 
-extension TransportContent {
-    /// Collects all of the content, up to a maximum size.
-    fileprivate func collect(atMost maximum: Int) async throws -> [UInt8] {
-        var bytes: [UInt8] = []
-        while let part = try await pipe.next() {
-            guard bytes.count + part.count <= maximum else {
-                throw ClientError(
-                    .contentTooLong,
-                    "the content to be recorded is longer than \(maximum) bytes")
-            }
-            bytes += part
+extension [UInt8]? {
+    /// Appends a part, or keeps nothing any more if there is too much.
+    fileprivate mutating func append(_ part: [UInt8], upTo maximum: Int) {
+        guard let count = self?.count, part.count <= maximum - count else {
+            self = nil
+            return
         }
-        return bytes
+        self?.append(contentsOf: part)
+    }
+}
+
+extension HARArchive.Entry {
+    /// The size of the contents and of the heads.
+    fileprivate var size: Int {
+        requestContent.count + content.count + request.url.utf8.count
+            + Self.size(request.headerFields) + Self.size(response.headerFields)
+    }
+
+    private static func size(_ fields: HTTPFields) -> Int {
+        fields.reduce(0) { size, field in
+            size + field.name.rawName.utf8.count + field.withUnsafeBytesOfValue { $0.count }
+        }
     }
 }
 
@@ -121,8 +159,14 @@ extension TransportResponse {
     /// The same response, whose content is reported once all of it has been passed on, unless it is
     /// longer than a maximum.
     fileprivate func observed(
-        atMost maximum: Int, whole: @escaping @Sendable ([UInt8]) -> Void
+        to method: HTTPRequest.Method, atMost maximum: Int,
+        whole: @escaping @Sendable ([UInt8]) -> Void
     ) -> TransportResponse {
+        // Nobody reads what there is of such content.
+        if method == .head || [204, 304].contains(head.status.code) || head.contentLength == 0 {
+            whole([])
+            return self
+        }
         switch content {
         case .bytes(let bytes):
             if bytes.count <= maximum, error == nil { whole(bytes) }
@@ -202,6 +246,10 @@ extension SessionManager {
     /// The session as a transport of another one: requests are sent as they are, without redirects
     /// and retries and cookies, which are the other session's.
     ///
+    /// Servers are evaluated by this session, and client certificates are this one's. The other one
+    /// has the default policy, or the same as this one; with pins, anchors, trust policies or
+    /// client certificates that this session lacks, it cannot be created.
+    ///
     /// A ``HARRecorder`` records what it answers.
     public var transport: any SessionTransport { NetworkTransport(session: self) }
 }
@@ -210,18 +258,21 @@ extension SessionManager {
 private struct NetworkTransport: SessionTransport {
     let session: SessionManager
 
+    var sendingSession: SessionManager? { session }
+
     func response(to request: TransportRequest) async throws -> TransportResponse {
         var options = RequestOptions()
         options.redirects = RedirectRule.none
         options.retries = .never
         options.handlesCookies = false
-        let hasContent =
-            request.head.headerFields.contains(.contentLength)
-            || ![.get, .head, .delete].contains(request.head.method)
-        let length = request.head.headerFields[values: .contentLength].first.flatMap { Int64($0) }
+        let content: RequestContent? =
+            switch request.framing {
+            case .none: nil
+            case .length(let length): .stream(request.content, length: length)
+            case .unknown: .stream(request.content)
+            }
         let response = try await session.response(
-            for: request.head,
-            content: hasContent ? .stream(request.content, length: length) : nil, options: options)
+            for: request.head, content: content, options: options)
         var answer = TransportResponse(stream: response.content)
         answer.head = response.head
         answer.head.headerFields[.transferEncoding] = nil

@@ -1,4 +1,5 @@
 public import Documents
+import HTTPCore
 public import HTTPTypes
 
 /// Carries the requests of a session instead of the network (``SessionConfiguration/transport``):
@@ -29,19 +30,49 @@ public protocol SessionTransport: Sendable {
     ///   - host: The host of an `https` URL, in lower case.
     ///   - port: Its port.
     func pins(presentedBy host: String, port: Int) -> [String]?
+
+    /// The session that sends the requests, if there is one, or `nil` if they go nowhere. By
+    /// default, it is `nil`. A transport that passes requests on to another one returns that one's.
+    ///
+    /// That session evaluates the servers, so a session in front of it cannot be created with a
+    /// security policy, anchors, trust policies or client certificates that it does not have.
+    var sendingSession: SessionManager? { get }
 }
 
 extension SessionTransport {
     /// All servers are trusted.
     public func pins(presentedBy host: String, port: Int) -> [String]? { nil }
+
+    /// Requests go nowhere.
+    public var sendingSession: SessionManager? { nil }
 }
 
 /// A request that reaches a ``SessionTransport``.
 public struct TransportRequest: Sendable {
     /// The request as it would be sent, with its cookies and the conditions of the cache.
     public let head: HTTPRequest
+    /// Whether there is content, and how its end is known.
+    public let framing: Framing
     /// The content.
     public let content: TransportContent
+
+    /// Whether a request has content, and how its end is known.
+    public enum Framing: Sendable, Hashable {
+        /// There is no content.
+        case none
+        /// The content has exactly that many bytes.
+        case length(Int64)
+        /// There is content, whose length is not known in advance.
+        case unknown
+
+        init(_ framing: BodyFraming) {
+            switch framing {
+            case .none: self = .none
+            case .length(let count): self = .length(Int64(clamping: count))
+            case .chunked, .untilClose: self = .unknown
+            }
+        }
+    }
 }
 
 /// The content of a request that reaches a ``SessionTransport``, part by part. It can be read once,
@@ -50,28 +81,49 @@ public struct TransportContent: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
 
     let pipe: ContentPipe
+    /// Is told of every part that is read.
+    private(set) var observer: (@Sendable ([UInt8]) -> Void)?
 
-    public func makeAsyncIterator() -> Iterator { Iterator(pipe: pipe) }
+    init(pipe: ContentPipe) { self.pipe = pipe }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(content: self) }
 
     /// Iterates over the parts as they arrive.
     public struct Iterator: AsyncIteratorProtocol {
-        let pipe: ContentPipe
+        let content: TransportContent
 
         /// Returns the next part, which is never empty, or `nil` at the end.
         ///
         /// - Throws: `CancellationError` if the request ends before its content.
-        public mutating func next() async throws -> [UInt8]? { try await pipe.next() }
+        public mutating func next() async throws -> [UInt8]? { try await content.next() }
 
         public mutating func next(
             isolation actor: isolated (any Actor)?
-        ) async throws -> [UInt8]? { try await pipe.next() }
+        ) async throws -> [UInt8]? { try await content.next() }
     }
 
     /// Collects all of the content.
     public func collect() async throws -> [UInt8] {
         var bytes: [UInt8] = []
-        while let part = try await pipe.next() { bytes += part }
+        while let part = try await next() { bytes += part }
         return bytes
+    }
+
+    private func next() async throws -> [UInt8]? {
+        let part = try await pipe.next()
+        if let part { observer?(part) }
+        return part
+    }
+
+    /// The same content, of which one more is told as it is read.
+    func observed(by added: @escaping @Sendable ([UInt8]) -> Void) -> TransportContent {
+        var content = self
+        let earlier = observer
+        content.observer = { part in
+            earlier?(part)
+            added(part)
+        }
+        return content
     }
 }
 
@@ -85,16 +137,17 @@ public struct TransportResponse: Sendable {
         case source(Source)
     }
 
-    /// Status and fields. If there is no Content-Length and the length is known, it is added.
-    /// Content that is shorter than the Content-Length is interrupted. The status must not be that
-    /// of an interim response (100 to 199).
+    /// Status and fields. If there is no Content-Length, it is added, unless the length is unknown
+    /// or there is an ``error``. Content that is shorter than the Content-Length is interrupted.
+    /// The status must not be that of an interim response (100 to 199).
     public var head: HTTPResponse
     private(set) var content: Content
     /// The trailers.
     public var trailers: HTTPFields = [:]
     /// How long the head is delayed.
     public var delay = Duration.zero
-    /// What happens after the content instead of its end.
+    /// What happens after the content instead of its end. With a Content-Length in the head, it
+    /// must be longer than the content.
     public var error: TransportError?
 
     /// Creates a response with content in memory.
@@ -140,8 +193,11 @@ public struct TransportResponse: Sendable {
         if !head.headerFields.contains(.contentType) { head.headerFields[.contentType] = type }
     }
 
-    /// The length of the content, if it is known.
-    var length: Int? { if case .bytes(let bytes) = content { bytes.count } else { nil } }
+    /// The length of the content, if it is known. Content with an error instead of its end has
+    /// none: a response is complete with the last byte of its length.
+    var length: Int? {
+        if case .bytes(let bytes) = content, error == nil { bytes.count } else { nil }
+    }
 }
 
 /// A fault of the network, as a ``SessionTransport`` can have it.

@@ -95,7 +95,10 @@ final class TransportStream: UpstreamStream {
         stage = .called
         let (post, number) = (runtime.post, number)
         call = TransportCall.begin(
-            TransportRequest(head: sent, content: TransportContent(pipe: pipe)), of: transport
+            TransportRequest(
+                head: sent, framing: TransportRequest.Framing(request.framing),
+                content: TransportContent(pipe: pipe)),
+            of: transport
         ) { post(.transport(stream: number, $0)) }
         return true
     }

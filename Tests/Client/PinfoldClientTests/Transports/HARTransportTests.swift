@@ -122,12 +122,81 @@ struct HARTransportTests {
                 _ = try? await session.data(for: try HTTPRequest(.get, "http://a.test/\(path)"))
                 #expect(recorder.archive.entries.count == before + (isRecorded ? 1 : 0))
             }
-            let error = await failure {
-                _ = try await session.data(
-                    for: try HTTPRequest(.post, "http://a.test/echo"), content: .text("12345"))
+            // A request that is too long is passed on, too.
+            mock.on(.post, "http://a.test/count") { request in
+                TransportResponse(text: "\(try await request.content.collect().count)")
             }
-            #expect(error?.reason == .contentTooLong)
+            for (text, isRecorded) in [("12345", false), ("1234", true)] {
+                recorder.removeAll()
+                let response = try await session.data(
+                    for: try HTTPRequest(.post, "http://a.test/count"), content: .text(text))
+                #expect(response.text == "\(text.utf8.count)")
+                let sent = recorder.archive.entries.map(\.requestContent)
+                #expect(sent == (isRecorded ? [Array(text.utf8)] : []))
+            }
         }
+    }
+
+    @Test(
+        arguments: [
+            (.head, .ok, [:]), (.get, .noContent, [:]), (.get, .notModified, [:]),
+            (.get, .ok, [.contentLength: "0"]),
+        ] as [(HTTPRequest.Method, HTTPResponse.Status, HTTPFields)])
+    func `has responses that have no content, although nobody reads them`(
+        method: HTTPRequest.Method, status: HTTPResponse.Status, fields: HTTPFields
+    ) async throws {
+        // It never ends.
+        let (content, more) = AsyncStream<[UInt8]>.makeStream()
+        let mock = MockTransport { _ in
+            TransportResponse(status: status, fields: fields, stream: content)
+        }
+        let recorder = HARRecorder(mock)
+        try await withSession(recorder) { session in
+            _ = try await session.data(for: try HTTPRequest(method, "http://a.test/"))
+            #expect(recorder.archive.entries.map(\.content) == [[]])
+        }
+        more.finish()
+    }
+
+    @Test func `is bounded in total, and begins again when it is told to`() async throws {
+        let mock = MockTransport { _ in TransportResponse(text: "12345") }
+        // There is room for one with its other fields, and not for two.
+        let recorder = HARRecorder(mock, maximumTotalBytes: 1900)
+        let fields: HTTPFields = [.accept: String(repeating: "a", count: 1000)]
+        try await withSession(recorder) { session in
+            for _ in 0..<2 {
+                for _ in 0..<3 {
+                    let request = try HTTPRequest(.get, "http://a.test/", fields: fields)
+                    #expect(try await session.data(for: request).text == "12345")
+                    #expect(recorder.archive.entries.count == 1)
+                }
+                recorder.removeAll()
+                #expect(recorder.archive.entries.isEmpty)
+            }
+        }
+    }
+
+    @Test func `does not wait for a request's content before it passes it on`() async throws {
+        let mock = MockTransport()
+        let (content, more) = AsyncStream<[UInt8]>.makeStream()
+        mock.on(.post, "http://a.test/early") { request in
+            var iterator = request.content.makeAsyncIterator()
+            let first = try await iterator.next() ?? []
+            // The rest is sent only now.
+            more.yield(Array("two".utf8))
+            more.finish()
+            var rest: [UInt8] = []
+            while let part = try await iterator.next() { rest += part }
+            return TransportResponse(content: first + rest)
+        }
+        let recorder = HARRecorder(mock)
+        more.yield(Array("one".utf8))
+        try await withSession(recorder) { session in
+            let response = try await session.data(
+                for: try HTTPRequest(.post, "http://a.test/early"), content: .stream(content))
+            #expect(response.text == "onetwo")
+        }
+        #expect(recorder.archive.entries.map(\.requestContent) == [Array("onetwo".utf8)])
     }
 
     @Test func `answers with its entries in their order, and the last one again`() async throws {
@@ -183,6 +252,92 @@ struct HARTransportTests {
     func `that is not valid is refused with the reason`(text: String, problem: String) {
         let error = #expect(throws: HARError.self) { try HARArchive(Array(text.utf8)) }
         #expect(error?.description.contains(problem) == true)
+    }
+
+    @Test(
+        arguments: [
+            ("GET", nil, "none none "), ("OPTIONS", nil, "none none "),
+            ("PROPFIND", nil, "none none "), ("POST", nil, "none 0 "),
+            ("GET", .stream(parts(["a", "b"])), "chunked none ab"),
+            ("DELETE", .stream(parts(["a", "b"])), "chunked none ab"),
+            ("DELETE", .stream(parts(["a", "b"]), length: 2), "none 2 ab"),
+            ("PUT", .bytes([]), "none 0 "), ("PROPFIND", .text("ab"), "none 2 ab"),
+        ] as [(String, RequestContent?, String)])
+    func `leaves the framing of a request's content as it is`(
+        method: String, content: RequestContent?, expected: String
+    ) async throws {
+        try await withServer { connection, request in
+            let fields = ["transfer-encoding", "content-length"].map {
+                request.field($0) ?? "none"
+            }
+            connection.respond("200 OK", [], "\(fields[0]) \(fields[1]) \(request.text)")
+            return true
+        } _: { server, runtime in
+            let network = try SessionManager(configuration: .patient, runtime: runtime)
+            var configuration = SessionConfiguration.patient
+            configuration.transport = network.transport
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let method = try #require(HTTPRequest.Method(rawValue: method))
+            let request = try HTTPRequest(method, server.url)
+            let response = try await session.data(for: request, content: content)
+            #expect(response.text == expected)
+        }
+    }
+
+    @Test func `is not made under policies that the session behind it lacks`() throws {
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        let pin = try CertificatePin("sha256/\(String(repeating: "A", count: 43))=")
+        let pinned = SecurityPolicy(mode: .publicKey, pins: [pin])
+        var anchored = SecurityPolicy.default
+        anchored.anchors = [[1]]
+        var rules = TrustPolicies()
+        try rules.add(pinned, for: ["a.test"])
+
+        let plain = SessionConfiguration.patient
+        var withPins = plain
+        withPins.securityPolicy = pinned
+        var withRules = plain
+        withRules.trustPolicies = rules
+        var withAnchors = plain
+        withAnchors.securityPolicy = anchored
+        let pem = TestAuthority.makePEM(name: "known")
+        var withCertificate = plain
+        withCertificate.clientCertificates = [
+            try ClientCertificate(certificates: pem, key: pem, hosts: ["a.test"])
+        ]
+        func isAccepted(
+            _ front: SessionConfiguration, before behind: SessionConfiguration
+        ) throws -> [Bool] {
+            let network = try SessionManager(configuration: behind, runtime: runtime)
+            let transports: [any SessionTransport] = [
+                network.transport, HARRecorder(HARRecorder(network.transport)),
+            ]
+            return try transports.map { transport in
+                var front = front
+                front.transport = transport
+                do throws(ClientError) {
+                    _ = try SessionManager(configuration: front, runtime: runtime)
+                    return true
+                } catch {
+                    try #require(error.reason == .invalidSecurityPolicy)
+                    return false
+                }
+            }
+        }
+        for (front, behind, expected) in [
+            (plain, plain, true), (plain, withPins, true), (plain, withRules, true),
+            (withPins, withPins, true), (withRules, withRules, true),
+            (withCertificate, withCertificate, true), (withCertificate, plain, false),
+            (withPins, plain, false), (withRules, plain, false), (withAnchors, plain, false),
+            // The rules behind would apply instead of the pins in front.
+            (withPins, withRules, false), (withRules, withPins, false),
+        ] {
+            #expect(try isAccepted(front, before: behind) == [expected, expected])
+        }
+        // A transport that leads nowhere presents pins of its own.
+        withPins.transport = Self.service()
+        _ = try SessionManager(configuration: withPins, runtime: runtime)
     }
 
     @Test func `can be made of what a session gets from the network`() async throws {

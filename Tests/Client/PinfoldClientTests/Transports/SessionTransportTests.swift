@@ -258,14 +258,18 @@ struct SessionTransportTests {
         mock.on(.get, "http://a.test/cut") { _ in
             var response = TransportResponse(text: "12345")
             response.error = .connectionLost
-            response.head.headerFields[.contentLength] = "6"
+            return response
+        }
+        mock.on(.get, "http://a.test/none") { _ in
+            var response = TransportResponse()
+            response.error = .connectionLost
             return response
         }
         mock.on(.get, "http://a.test/long") { _ in
             TransportResponse(fields: [.contentLength: "3"], text: "12345")
         }
         try await withMock(mock) { session in
-            for path in ["short", "cut"] {
+            for path in ["short", "cut", "none"] {
                 let error = await failure {
                     _ = try await session.data(for: try HTTPRequest(.get, "http://a.test/\(path)"))
                 }

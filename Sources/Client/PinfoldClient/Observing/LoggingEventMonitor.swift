@@ -4,7 +4,8 @@ public import Logging
 /// Logs the steps of a session's tasks with swift-log: the steps themselves at debug level, the end
 /// of each task at info level, and failures as warnings.
 ///
-/// Credentials are never logged, nor are fields and contents; queries only on request.
+/// Credentials are never logged, nor are fields and contents; queries only on request. An error is
+/// logged as its ``ClientError/token``, because its explanation may quote a URL with its query.
 public struct LoggingEventMonitor: EventMonitor {
     private let logger: Logger
     private let showsQueries: Bool
@@ -13,7 +14,8 @@ public struct LoggingEventMonitor: EventMonitor {
     ///
     /// - Parameters:
     ///   - logger: Where the lines go.
-    ///   - showsQueries: Whether the queries of URLs are logged, which may contain secrets.
+    ///   - showsQueries: Whether the queries of URLs and the explanations of errors are logged,
+    ///     which may contain secrets.
     public init(_ logger: Logger, showsQueries: Bool = false) {
         (self.logger, self.showsQueries) = (logger, showsQueries)
     }
@@ -27,7 +29,7 @@ public struct LoggingEventMonitor: EventMonitor {
         case .received(let response, let request):
             debug(task, "response received", request, ["status": "\(response.status.code)"])
         case .failed(let error, let request):
-            debug(task, "attempt failed", request, ["reason": "\(error.token)"])
+            debug(task, "attempt failed", request, shown(error))
         case .redirected(let request, let response):
             debug(task, "redirect followed", request, ["status": "\(response.status.code)"])
         case .challenged(let request, let response):
@@ -47,10 +49,9 @@ public struct LoggingEventMonitor: EventMonitor {
         case .downloadFailedToMove(let task, let path, let error):
             logger.warning(
                 "download not moved",
-                metadata: ["task": "\(task)", "path": "\(path)", "error": "\(error.explanation)"])
+                metadata: shown(error, ["task": "\(task)", "path": "\(path)"]))
         case .sessionInvalidated(let error):
-            logger.debug(
-                "session ended", metadata: error.map { ["error": "\($0.explanation)"] } ?? [:])
+            logger.debug("session ended", metadata: error.map { shown($0) } ?? [:])
         }
     }
 
@@ -62,12 +63,18 @@ public struct LoggingEventMonitor: EventMonitor {
         guard let error = end.error else {
             return logger.info("task complete", metadata: metadata)
         }
-        metadata["reason"] = "\(error.token)"
-        metadata["error"] = "\(error.explanation)"
         // Whoever cancels a task knows.
         logger.log(
             level: error.reason == .cancelled ? .info : .warning, "task failed",
-            metadata: metadata)
+            metadata: shown(error, metadata))
+    }
+
+    /// An error, and what is logged with it.
+    private func shown(_ error: ClientError, _ metadata: Logger.Metadata = [:]) -> Logger.Metadata {
+        var metadata = metadata
+        metadata["reason"] = "\(error.token)"
+        if showsQueries { metadata["error"] = "\(error.explanation)" }
+        return metadata
     }
 
     private func debug(

@@ -56,7 +56,8 @@ private struct LogNotes: LogHandler {
 
 @Suite("An event monitor")
 struct EventMonitorTests {
-    /// `/moved` redirects to `/secret`, which needs a password, to `/busy`, and then to `/lost`.
+    /// `/moved` redirects to `/secret`, which needs a password, and that to `/busy`; `/lost` has no
+    /// response, and `/away` redirects to where no request can be sent.
     private static func service() -> MockTransport {
         let mock = MockTransport()
         let busy = Locked(0)
@@ -77,6 +78,9 @@ struct EventMonitorTests {
             return TransportResponse(status: number == 1 ? .serviceUnavailable : .ok)
         }
         mock.on(.get, "http://a.test/lost") { _ in throw TransportError.connectionLost }
+        mock.on(.get, "http://a.test/away") { _ in
+            TransportResponse(status: .found, fields: [.location: "ftp://b.test/?password=1"])
+        }
         return mock
     }
 
@@ -139,6 +143,7 @@ struct EventMonitorTests {
         let logger = Logger(label: "test") { _ in LogNotes(lines: lines) }
         try await use(LoggingEventMonitor(logger), path: "/moved")
         try await use(LoggingEventMonitor(logger), path: "/lost")
+        try await use(LoggingEventMonitor(logger), path: "/away")
         let found = lines.withLock { $0 }
         #expect(
             found.contains(
@@ -149,8 +154,24 @@ struct EventMonitorTests {
         #expect(
             found.contains(
                 "info task complete attempts=5 method=GET status=200 url=http://a.test/busy"))
-        #expect(found.contains { $0.hasPrefix("warning task failed attempts=2 error=") })
+        #expect(found.contains { $0.hasPrefix("warning task failed attempts=2 method=GET") })
+        #expect(
+            found.contains(
+                "warning task failed attempts=1 method=GET reason=redirectRefused status=302 "
+                    + "url=http://a.test/away"))
         #expect(!found.contains { $0.contains("password") || $0.contains("dXNlc") })
+    }
+
+    @Test func `that logs explains errors, which may quote queries, only on request`()
+        async throws
+    {
+        let lines = Locked<[String]>([])
+        let logger = Logger(label: "test") { _ in LogNotes(lines: lines) }
+        try await use(LoggingEventMonitor(logger, showsQueries: true), path: "/away")
+        let explained = lines.withLock { lines in
+            lines.filter { $0.contains("error=the redirect to ftp://b.test/?password=1 is not to") }
+        }
+        #expect(explained.count == 1)
     }
 
     @Test func `that logs at a higher level does without the steps`() async throws {

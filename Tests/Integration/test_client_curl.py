@@ -68,6 +68,14 @@ def test_write_out_has_curls_variables(httpbin: HTTPBin) -> None:
     assert client("get", "-w", "%{nonsense}", url).returncode == 64
 
 
+def test_write_out_follows_files(httpbin: HTTPBin, tmp_path: Path) -> None:
+    for command, *place in (("get", "-o", tmp_path / "a"), ("get", "-O", "--folder", tmp_path),
+                            ("download", "-o", tmp_path / "b")):
+        done = client(command, httpbin.url("/get"), *place, "-w", r"%{http_code} %{method}\n")
+        assert (done.returncode, done.stdout) == (0, b"200 GET\n"), done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "get"]
+
+
 def test_verbose_prints_both_sides_without_secrets(httpbin: HTTPBin) -> None:
     done = client("get", "-v", "-H", "Authorization: secret", httpbin.url("/get"))
     lines = done.stderr.decode().splitlines()
@@ -100,6 +108,18 @@ def test_an_archive_has_requests_and_responses(httpbin: HTTPBin, tmp_path: Path)
     assert {"name": "Authorization", "value": "***"} in found["request"]["headers"]
     assert found["time"] > 0 and found["timings"]["wait"] >= 0
     assert client("get", "--har", path, httpbin.url("/get")).returncode == 23
+
+
+def test_there_is_no_archive_of_files(httpbin: HTTPBin, tmp_path: Path) -> None:
+    url, path = httpbin.url("/get"), tmp_path / "all.har"
+    for command, *options in (("get", "-o", tmp_path / "a"), ("get", "-O"), ("download",)):
+        done = client(command, url, "--har", path, *options)
+        assert done.returncode == 64
+        assert b"--har cannot be combined with" in done.stderr
+    done = client("get", url, "--har", "-")
+    assert (done.returncode, done.stdout) == (64, b"")
+    assert b"expected the name of a new file" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_is_indented_on_request_and_on_a_terminal(origin: Callable) -> None:

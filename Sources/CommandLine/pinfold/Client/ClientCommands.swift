@@ -12,6 +12,17 @@ struct ClientArguments: ParsableArguments {
     @OptionGroup var output: OutputOptions
     @OptionGroup var files: FileOptions
 
+    /// Checks the options for files, and those that do not go with files.
+    ///
+    /// - Parameter writesFiles: Whether the command writes files without being asked to.
+    func check(writesFiles: Bool = false) throws {
+        try files.check(urls: urls.count, always: writesFiles)
+        if output.har != nil, writesFiles || files.writesFiles {
+            throw ValidationError(
+                "--har cannot be combined with -o, -O and download, which do not keep the content")
+        }
+    }
+
     /// Requests the URLs. If that is not possible at all, prints a line to standard error and
     /// throws the exit code.
     func work(
@@ -57,7 +68,7 @@ protocol ClientCommand: ParsableCommand {
 }
 
 extension ClientCommand {
-    func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
+    func validate() throws { try arguments.check() }
 }
 
 /// A client command that sends content with a fixed method.
@@ -96,7 +107,7 @@ struct Get: ClientCommand {
     var data: [String] = []
 
     func validate() throws {
-        try arguments.files.check(urls: arguments.urls.count)
+        try arguments.check()
         if let method, HTTPRequest.Method(rawValue: method) == nil || method == "CONNECT" {
             throw ValidationError("-X \(method): expected the name of a method, such as PUT")
         }
@@ -127,7 +138,7 @@ struct Head: ClientCommand {
         if arguments.files.writesFiles {
             throw ValidationError("head cannot write to a file; remove -o and -O")
         }
-        try arguments.files.check(urls: arguments.urls.count)
+        try arguments.check()
     }
 
     func run() throws { try arguments.work(.head) { $0.headOnly = true } }
@@ -184,7 +195,7 @@ struct Upload: ClientCommand {
     var method = "PUT"
 
     func validate() throws {
-        try arguments.files.check(urls: arguments.urls.count)
+        try arguments.check()
         guard method == "PUT" || method == "POST" else {
             throw ValidationError("--method \(method): expected PUT or POST")
         }
@@ -216,7 +227,7 @@ struct DownloadCommand: ClientCommand {
     @OptionGroup var arguments: ClientArguments
 
     func validate() throws {
-        try arguments.files.check(urls: arguments.urls.count, always: true)
+        try arguments.check(writesFiles: true)
     }
 
     func run() throws { try arguments.work(.get) { $0.writesFiles = true } }

@@ -243,6 +243,7 @@ struct ClientWork: Sendable {
             request, content: content, to: destination, options: saving)
         if output.includesHead { outcome.text += Self.head(response.head, response.metrics) }
         note(response.head, response.request, &outcome)
+        writeOut(response.head, response.request, response.metrics, &outcome)
         let resumed =
             response.resumedBytes > 0 ? ", \(response.resumedBytes) of them kept from before" : ""
         if !output.silent {

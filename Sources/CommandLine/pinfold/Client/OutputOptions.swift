@@ -27,7 +27,8 @@ struct OutputOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Write requests and responses with their content to this new file, as an HTTP Archive; "
-                + "credentials and cookies are masked.", valueName: "file"), completion: .file())
+                + "credentials and cookies are masked. Not with -o, -O and download.",
+            valueName: "file"), completion: .file())
     var har: String?
 
     @Option(
@@ -56,6 +57,10 @@ struct OutputOptions: ParsableArguments {
 
     func validate() throws {
         if let writeOut { _ = try WriteOut(writeOut) }
+        if har == "-" {
+            throw ValidationError(
+                "--har -: expected the name of a new file; standard output has the content")
+        }
         guard (1...64).contains(parallel ?? 1) else {
             throw ValidationError("--parallel must be from 1 to 64")
         }

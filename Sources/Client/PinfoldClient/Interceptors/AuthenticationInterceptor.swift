@@ -108,8 +108,10 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
     private let authenticator: Authenticator
     private let origins: Set<RequestOrigin>
     private let window: RefreshWindow?
-    /// How often a request is sent again because its credential was refused.
+    /// How often the interceptor has a request sent again because its credential was refused. What
+    /// other retriers have sent again does not count.
     public let maximumRetries: Int
+    private let identity = InterceptorIdentity()
     private let state: Locked<State>
 
     /// Creates an interceptor.
@@ -170,21 +172,19 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
         _ request: HTTPRequest, dueTo outcome: RequestOutcome, for attempt: RequestAttempt
     ) async -> RetryResult {
         guard let response = outcome.response, applies(to: request, attempt),
-            attempt.retryCount < maximumRetries,
+            attempt.retries(of: identity) < maximumRetries,
             authenticator.isAuthenticationFailure(response, of: request)
         else { return .doNotRetry }
         let (credential, revision) = state.withLock { state in
             (state.refresh.credential, state.refresh.revision)
         }
-        if let credential, !authenticator.isRequest(request, authenticatedWith: credential) {
-            return .retry
+        if credential.map({ authenticator.isRequest(request, authenticatedWith: $0) }) ?? true {
+            do { _ = try await refreshed(insteadOf: revision) } catch {
+                return .doNotRetryWithError(error)
+            }
         }
-        do {
-            _ = try await refreshed(insteadOf: revision)
-            return .retry
-        } catch {
-            return .doNotRetryWithError(error)
-        }
+        attempt.countRetry(of: identity)
+        return .retry
     }
 
     /// Returns the credential that follows the one of a revision.

@@ -86,17 +86,37 @@ public struct RequestAttempt: Sendable, Hashable {
     /// led there.
     public let isToOtherOrigin: Bool
 
+    /// How often each interceptor has had it sent again, or `nil` if that is not known.
+    private let tally: RetryTally?
+
     /// The maximum number of times that retriers can have a task's request sent again.
     public static let maximumRetryCount = 100
 
-    /// Creates the description of an attempt, for tests of interceptors.
+    /// Creates the description of an attempt, for tests of interceptors. Every interceptor that
+    /// counts its own retries takes all of ``retryCount`` for these.
     public init(
         task: TaskIdentifier = .next(), cause: TaskMetrics.Cause = .task, retryCount: Int = 0,
         isToOtherOrigin: Bool = false
     ) {
+        self.init(task, cause, retryCount, isToOtherOrigin: isToOtherOrigin, tally: nil)
+    }
+
+    init(
+        _ task: TaskIdentifier, _ cause: TaskMetrics.Cause, _ retryCount: Int,
+        isToOtherOrigin: Bool, tally: RetryTally?
+    ) {
         (self.task, self.cause) = (task, cause)
         (self.retryCount, self.isToOtherOrigin) = (retryCount, isToOtherOrigin)
+        self.tally = tally
     }
+
+    /// How often an interceptor has had the task's request sent again.
+    func retries(of interceptor: InterceptorIdentity) -> Int {
+        tally?.count(of: interceptor) ?? retryCount
+    }
+
+    /// Counts that an interceptor has the request sent again.
+    func countRetry(of interceptor: InterceptorIdentity) { tally?.add(interceptor) }
 }
 
 /// What has become of a request.

@@ -19,8 +19,8 @@ extension RequestRunner {
         let origin = history.unadapted?.origin
         let isToOtherOrigin = origin != request.origin && origin != history.adaptedOrigin
         let attempt = RequestAttempt(
-            task: handle.identifier, cause: history.cause,
-            retryCount: history.counts.interceptorRetries, isToOtherOrigin: isToOtherOrigin)
+            handle.identifier, history.cause, history.counts.interceptorRetries,
+            isToOtherOrigin: isToOtherOrigin, tally: tally)
         return (
             attempt, interceptors.filter { !isToOtherOrigin || $0.interceptsOtherOrigins }
         )

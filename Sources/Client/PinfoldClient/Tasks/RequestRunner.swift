@@ -23,6 +23,8 @@ final class RequestRunner: Sendable {
     let cookies: TaskCookies?
     /// The interceptors of the request and of the session, in this order.
     let interceptors: [any RequestInterceptor]
+    /// How often each of them has had the request sent again, or `nil` if there are none.
+    let tally: RetryTally?
 
     /// The head of a response, whose content may follow.
     private struct Arrival {
@@ -47,7 +49,9 @@ final class RequestRunner: Sendable {
         cookies =
             options.handlesCookies
             ? session.configuration.cookies.map { TaskCookies($0, first: request) } : nil
-        interceptors = Self.interceptors(session.configuration, options)
+        let interceptors = Self.interceptors(session.configuration, options)
+        self.interceptors = interceptors
+        tally = interceptors.isEmpty ? nil : RetryTally()
     }
 
     // MARK: Tasks

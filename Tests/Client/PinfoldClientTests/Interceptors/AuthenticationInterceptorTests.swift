@@ -120,6 +120,53 @@ struct AuthenticationInterceptorTests {
         }
     }
 
+    @Test func `does not count what others have sent again`() async throws {
+        let count = Locked(0)
+        // Busy twice, then the old token is refused, and the second one, too.
+        let answer: TestServer.Answer = { connection, request in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            let status = number <= 2 ? "503 No" : "401 Unauthorized"
+            connection.respond(status, [], request.field("authorization") ?? "none")
+            return true
+        }
+        let tokens = Tokens(accepts: nil)
+        try await withServer(answer) { server, runtime in
+            let patience = Retrier { _, outcome, _ in
+                outcome.response?.status.code == 503 ? .retry : .doNotRetry
+            }
+            let first = BearerCredential(token: "t0")
+            let bearer = try Bearer(
+                BearerAuthenticator { _ in tokens.next() }, credential: first, for: [server.url])
+            var configuration = SessionConfiguration.patient
+            configuration.interceptor = Interceptor(interceptors: [patience, bearer])
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let response = try await session.data(for: try HTTPRequest(.get, server.url))
+            #expect(response.head.status.code == 401)
+            #expect(response.text == "Bearer t1")
+            #expect(server.requests.count == 4)
+            #expect(tokens.refreshes == 1)
+        }
+    }
+
+    @Test func `takes all retries for its own where it cannot know`() async throws {
+        let tokens = Tokens(accepts: nil)
+        let bearer = try Bearer(
+            BearerAuthenticator { _ in tokens.next() }, credential: nil, for: ["http://a.test"])
+        let request = try HTTPRequest(.get, "http://a.test/")
+        let outcome = RequestOutcome(response: HTTPResponse(status: .unauthorized))
+        for (count, isRetried) in [(0, true), (1, false)] {
+            let attempt = RequestAttempt(retryCount: count)
+            let result = await bearer.retry(request, dueTo: outcome, for: attempt)
+            var isRetry = false
+            if case .retry = result { isRetry = true }
+            #expect(isRetry == isRetried)
+        }
+        #expect(tokens.refreshes == 1)
+    }
+
     @Test func `fails requests when there are too many refreshes`() async throws {
         let tokens = Tokens(accepts: nil)
         let window = RefreshWindow(interval: .seconds(3600), maximumAttempts: 2)

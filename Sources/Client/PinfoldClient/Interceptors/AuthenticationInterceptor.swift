@@ -27,8 +27,13 @@ public protocol RequestAuthenticator<Credential>: Sendable {
     /// Returns a new credential.
     ///
     /// It is called once, however many requests wait for it, and not cancelled with them: a server
-    /// may have replaced the old credential already. Requests that it sends are not intercepted by
-    /// the same kind of interceptor, so that they may belong to the same session.
+    /// may have replaced the old credential already.
+    ///
+    /// What it sends is not intercepted by the interceptor that has called it, so that it may
+    /// belong to the same session; other interceptors do intercept it. This holds for its task and
+    /// for tasks that it starts, even after it has returned. It does not hold for detached tasks
+    /// and other threads: requests from there may wait for the refresh, which must not wait for
+    /// them. Nor must the refreshes of two interceptors each need a new credential of the other.
     ///
     /// - Parameter credential: The old credential, or `nil` if there is none yet.
     func refresh(_ credential: Credential?) async throws -> Credential
@@ -77,9 +82,10 @@ public enum AuthenticationInterceptorError: Error, Sendable, Hashable, CustomStr
     }
 }
 
-/// Whether the current task refreshes a credential: what it sends is not intercepted.
+/// The interceptors whose credentials the current task refreshes: they do not intercept what it
+/// sends. There are several if a refresh sends requests for which another one is needed.
 private enum RefreshScope {
-    @TaskLocal static var isRefreshing = false
+    @TaskLocal static var interceptors: Set<InterceptorIdentity> = []
 }
 
 /// Adds a credential to the requests to one service, and refreshes it: once for all requests that
@@ -147,7 +153,8 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
     }
 
     private func applies(to request: HTTPRequest, _ attempt: RequestAttempt) -> Bool {
-        guard !RefreshScope.isRefreshing, !attempt.isToOtherOrigin, let origin = request.origin
+        guard !RefreshScope.interceptors.contains(identity), !attempt.isToOtherOrigin,
+            let origin = request.origin
         else { return false }
         return origins.contains(origin)
     }
@@ -211,7 +218,8 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
     }
 
     private func refresh(_ credential: Credential?) async -> Refreshed {
-        await RefreshScope.$isRefreshing.withValue(true) {
+        let scope = RefreshScope.interceptors.union([identity])
+        return await RefreshScope.$interceptors.withValue(scope) {
             do { return .success(try await authenticator.refresh(credential)) } catch {
                 return .failure(error)
             }

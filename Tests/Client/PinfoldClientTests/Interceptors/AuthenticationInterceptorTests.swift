@@ -314,6 +314,52 @@ struct AuthenticationInterceptorTests {
         }
     }
 
+    @Test func `does not keep the others from what its refresh sends`() async throws {
+        /// Sends a key beside the token.
+        struct KeyAuthenticator: RequestAuthenticator {
+            func apply(_ credential: BearerCredential, to request: inout HTTPRequest) {
+                request.headerFields[HTTPField.Name("X-Key")!] = credential.token
+            }
+
+            func refresh(_ credential: BearerCredential?) async throws -> BearerCredential {
+                BearerCredential(token: "key")
+            }
+        }
+        let holder = Locked<(SessionManager, HTTPRequest)?>(nil)
+        let answer: TestServer.Answer = { connection, request in
+            let isAccepted =
+                request.path == "/token" || request.field("authorization") == "Bearer fresh"
+            connection.respond(isAccepted ? "200 OK" : "401 Unauthorized", [], "ok")
+            return true
+        }
+        try await withServer(answer) { server, runtime in
+            let refreshing = BearerAuthenticator { _ in
+                guard let (session, request) = holder.withLock({ $0 }) else {
+                    throw RefreshError()
+                }
+                _ = try await session.data(for: request)
+                return BearerCredential(token: "fresh")
+            }
+            let first = BearerCredential(token: "t0")
+            let bearer = try Bearer(refreshing, credential: first, for: [server.url])
+            let key = try AuthenticationInterceptor(
+                KeyAuthenticator(), credential: nil, for: [server.url])
+            var configuration = SessionConfiguration.patient
+            configuration.interceptor = Interceptor(interceptors: [bearer, key])
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let token = try HTTPRequest(.post, "\(server.url)/token")
+            holder.withLock { $0 = (session, token) }
+            defer { holder.withLock { $0 = nil } }
+            let response = try await session.data(for: try HTTPRequest(.get, server.url))
+            #expect(response.head.status.code == 200)
+            let requests = server.requests
+            #expect(requests.map(\.path) == ["/", "/token", "/"])
+            #expect(requests.map { $0.field("x-key") } == ["key", "key", "key"])
+            #expect(
+                requests.map { $0.field("authorization") } == ["Bearer t0", nil, "Bearer fresh"])
+        }
+    }
+
     @Test func `needs URLs with an origin`() {
         let authenticator = BearerAuthenticator { _ in throw RefreshError() }
         #expect(throws: ClientError.self) {

@@ -27,7 +27,9 @@ public protocol RequestAuthenticator<Credential>: Sendable {
     /// Returns a new credential.
     ///
     /// It is called once, however many requests wait for it, and not cancelled with them: a server
-    /// may have replaced the old credential already.
+    /// may have replaced the old credential already. A request waits at most until it is cancelled
+    /// or its ``SessionConfiguration/resourceTimeout`` is over, but the refresh goes on, and should
+    /// have a time limit of its own.
     ///
     /// What it sends is not intercepted by the interceptor that has called it, so that it may
     /// belong to the same session; other interceptors do intercept it. This holds for its task and
@@ -145,11 +147,21 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
         state = Locked(State(refresh: CredentialRefresh(credential, window: refreshWindow)))
     }
 
-    /// The current credential. If it is set while it is being refreshed, the result of that refresh
-    /// is not used.
+    /// The current credential. If it is set while it is being refreshed, the requests that wait for
+    /// that go on with the new one at once, or fail if it is `nil`
+    /// (``AuthenticationInterceptorError/missingCredential``). The refresh is not cancelled, but
+    /// its result is not used.
     public var credential: Credential? {
         get { state.withLock { $0.refresh.credential } }
-        set { state.withLock { $0.refresh.set(newValue) } }
+        set {
+            let prompt = state.withLock { state in
+                let prompt = state.refresh.isRefreshing ? state.prompt.take() : nil
+                state.refresh.set(newValue)
+                return prompt
+            }
+            let missing = AuthenticationInterceptorError.missingCredential
+            prompt?.answered(newValue.map(Refreshed.success) ?? .failure(missing))
+        }
     }
 
     private func applies(to request: HTTPRequest, _ attempt: RequestAttempt) -> Bool {

@@ -12,6 +12,10 @@ public protocol RequestAdapter: Sendable {
     /// It is called before each request of a task: the first one, and those that follow redirects,
     /// challenges and retries. Each time it gets the request as it was before adaptation.
     ///
+    /// When the task is cancelled, or takes longer than ``SessionConfiguration/resourceTimeout``,
+    /// the Swift task in which this is called is cancelled. It should return or throw then, because
+    /// the task ends only after that. What it returns or throws is not used any more.
+    ///
     /// - Parameters:
     ///   - request: The request, with the session's fields, but without cookies and credentials.
     ///   - attempt: What is known of it.
@@ -31,7 +35,8 @@ public protocol RequestRetrier: Sendable {
     /// It is called for each response that the task would get, whatever its status, and for each
     /// error with which it would fail: so after redirects, challenges and the
     /// ``SessionConfiguration/retries`` of the session. It is not called if the content of the
-    /// request can be read only once, and not for tasks that are cancelled.
+    /// request can be read only once, and not for tasks that are cancelled. If a task ends while
+    /// this is called, the same happens as in ``RequestAdapter/adapt(_:for:)``.
     ///
     /// - Parameters:
     ///   - request: The request as it was adapted.

@@ -26,13 +26,22 @@ extension RequestRunner {
         )
     }
 
+    /// Calls interceptors. They are cancelled together with the task, also when its time is over.
+    private func call<Answer: Sendable>(
+        _ interceptors: @escaping @Sendable () async -> Answer
+    ) async -> Answer {
+        session.interceptorWatch.begin(handle)
+        defer { session.interceptorWatch.end(handle) }
+        return await handle.call(interceptors)
+    }
+
     /// Lets the interceptors adapt the next request.
     func adapt(_ history: inout RequestHistory) async throws(ClientError) {
         guard let unadapted = history.unadapted else { return }
         history.request = unadapted
         let (attempt, interceptors) = intercepted(history)
         guard !interceptors.isEmpty else { return }
-        let adapted = await handle.call { () -> Result<HTTPRequest, any Error> in
+        let adapted = await call { () -> Result<HTTPRequest, any Error> in
             do {
                 var request = unadapted
                 for interceptor in interceptors {
@@ -66,9 +75,11 @@ extension RequestRunner {
             history.counts.interceptorRetries < RequestAttempt.maximumRetryCount,
             history.content?.isRepeatable ?? true, outcome.error?.endsTask != true
         else { return nil }
+        // They are not asked about the end of the task, for example because it took too long.
+        try handle.check()
         let (request, (attempt, interceptors)) = (history.request, intercepted(history))
         guard !interceptors.isEmpty else { return nil }
-        let result = await handle.call { () -> RetryResult in
+        let result = await call { () -> RetryResult in
             for interceptor in interceptors {
                 let result = await interceptor.retry(request, dueTo: outcome, for: attempt)
                 if case .doNotRetry = result { continue }

@@ -163,6 +163,11 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         ClientError(.sessionInvalidated, "the session was invalidated")
     }
 
+    /// The error of a task that takes longer than ``SessionConfiguration/resourceTimeout``.
+    static func tookLonger(than limit: Duration, _ request: HTTPRequest) -> ClientError {
+        ClientError(.timedOut, "it took longer than \(limit.wholeMilliseconds) ms", of: request)
+    }
+
     static func runtimeClosed() -> ClientError {
         ClientError(.sessionInvalidated, "the session's runtime was closed")
     }

@@ -32,8 +32,8 @@ public struct SessionConfiguration: Sendable {
     /// response; for a response, also only while it is being read. When the time is over, the
     /// request fails with ``ClientError/Reason/timedOut`` and a ``QueueTimeoutError``.
     public var queueTimeout: Duration?
-    /// The maximum total time of a task: in the queue, with redirects, retries and the delays
-    /// before them, and the content of the response.
+    /// The maximum total time of a task: in the queue, with its interceptors, redirects, retries
+    /// and the delays before them, and the content of the response.
     public var resourceTimeout = Duration.seconds(7 * 24 * 3600)
     /// How long a connection is kept open for another request.
     public var idleConnectionTimeout = Duration.seconds(60)

@@ -32,6 +32,8 @@ public final class SessionManager: Sendable {
     let policy: PolicySnapshot
     /// The active tasks.
     let registry: TaskRegistry
+    /// Ends tasks whose interceptors take too long.
+    let interceptorWatch: InterceptorWatch
     /// The configuration's timeouts in milliseconds.
     private let requestMilliseconds: Int64
     private let queueMilliseconds: Int64?
@@ -60,6 +62,7 @@ public final class SessionManager: Sendable {
         queueMilliseconds = configuration.queueTimeout?.wholeMilliseconds
         resourceMilliseconds = configuration.resourceTimeout.wholeMilliseconds
         number = runtime.nextNumber()
+        interceptorWatch = InterceptorWatch(configuration.resourceTimeout)
         proxyRules = ProxyRules(configuration.proxies)
         let callbacks = CallbackQueue(configuration.callbacks)
         self.callbacks = callbacks

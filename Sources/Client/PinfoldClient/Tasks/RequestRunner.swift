@@ -245,10 +245,8 @@ final class RequestRunner: Sendable {
         let remainingTime = session.configuration.resourceTimeout - (elapsed ?? .zero)
         let sent = prepared(&history)
         guard remainingTime > .zero else {
-            throw ClientError(
-                .timedOut,
-                "it took longer than \(session.configuration.resourceTimeout.wholeMilliseconds) ms",
-                of: history.request)
+            throw .tookLonger(
+                than: session.configuration.resourceTimeout, history.request)
         }
         let channel = try session.transfer(
             sent, history.content, options, history.authentication,

@@ -246,6 +246,42 @@ struct AuthenticationInterceptorTests {
         }
     }
 
+    @Test(arguments: ["own", nil])
+    func `does not let requests wait for a refresh when its credential is set`(
+        own: String?
+    ) async throws {
+        let tokens = Tokens(accepts: "own")
+        let (entered, enter) = AsyncStream.makeStream(of: Void.self)
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        try await withSession(tokens.answer(), nil) { _ in
+            enter.finish()
+            for await _ in opened {}
+            return tokens.next()
+        } _: { server, session, interceptor in
+            let request = try HTTPRequest(.get, server.url)
+            let task = Task {
+                await Result { () async throws(ClientError) in
+                    try await session.data(for: request).text
+                }
+            }
+            for await _ in entered {}
+            interceptor.credential = own.map { BearerCredential(token: $0) }
+            switch await task.value {
+            case .success(let text):
+                #expect(own != nil)
+                #expect(text == "Bearer own")
+            case .failure(let error):
+                #expect(own == nil)
+                #expect(error.reason == .requestAdaptationFailed)
+                let underlying = error.underlying as? AuthenticationInterceptorError
+                #expect(underlying == .missingCredential)
+            }
+            // Only now, so that nobody has waited for it.
+            open.finish()
+            #expect(interceptor.credential?.token == own)
+        }
+    }
+
     @Test func `is never sent to another origin, by a redirect or otherwise`() async throws {
         let seen = Tokens(accepts: nil)
         try await withServer(seen.answer()) { other, _ in

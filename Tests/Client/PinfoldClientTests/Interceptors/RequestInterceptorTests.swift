@@ -20,12 +20,14 @@ private struct SampleError: Error {}
 @Suite("A request interceptor")
 struct RequestInterceptorTests {
     private func withSession(
-        _ interceptor: (any RequestInterceptor)?, _ answer: @escaping TestServer.Answer,
+        _ interceptor: (any RequestInterceptor)?, resourceTimeout: Duration? = nil,
+        _ answer: @escaping TestServer.Answer,
         _ body: (TestServer, SessionManager) async throws -> Void
     ) async throws {
         try await withServer(answer) { server, runtime in
             var configuration = SessionConfiguration.patient
             configuration.interceptor = interceptor
+            if let resourceTimeout { configuration.resourceTimeout = resourceTimeout }
             try await body(
                 server, try SessionManager(configuration: configuration, runtime: runtime))
             #expect(await runtime.transferCount == 0)
@@ -300,6 +302,55 @@ struct RequestInterceptorTests {
             #expect(await task.value?.reason == .cancelled)
             #expect(asked.withLock { $0 } == 0)
             #expect(server.requests.isEmpty)
+        }
+    }
+
+    /// Waits until it is cancelled.
+    private static func waiting() async {
+        for await _ in AsyncStream<Void>.makeStream().stream {}
+    }
+
+    @Test func `is cancelled when the time of the task is over`() async throws {
+        let adapter = Adapter { request, _ in
+            await Self.waiting()
+            return request
+        }
+        try await withSession(adapter, resourceTimeout: .milliseconds(1), Self.echo) {
+            server, session in
+            let error = await failure {
+                _ = try await session.data(for: try HTTPRequest(.get, server.url))
+            }
+            #expect(error?.reason == .timedOut)
+            #expect(error?.url == "\(server.url)/")
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func `is not asked again about a time that it has used up`() async throws {
+        let asked = Locked(0)
+        let retrier = Retrier { _, _, _ in
+            asked.withLock { $0 += 1 }
+            await Self.waiting()
+            return .retry
+        }
+        // Enough for the response, in most cases. Otherwise it may not be asked at all.
+        try await withSession(retrier, resourceTimeout: .milliseconds(500), Self.echo) {
+            server, session in
+            let error = await failure {
+                _ = try await session.data(for: try HTTPRequest(.get, server.url))
+            }
+            #expect(error?.reason == .timedOut)
+            #expect(asked.withLock { $0 } <= 1)
+        }
+    }
+
+    @Test func `is looked at again in time, and seldom while its task is suspended`() {
+        for (left, isSuspended, wait) in [
+            (Duration.seconds(604_800), false, Int64(1000)), (.milliseconds(300), false, 300),
+            (.microseconds(1), false, 10), (.milliseconds(-5), false, 10),
+            (.microseconds(1), true, 1000),
+        ] {
+            #expect(InterceptorWatch.wait(left, isSuspended: isSuspended) == wait)
         }
     }
 

@@ -7,7 +7,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -420,7 +419,7 @@ def test_a_page_that_lost_its_gateway_says_so_and_comes_back(gateway, browse):
 
 
 @pytest.mark.slow
-def test_ten_thousand_flows_are_a_thousand_rows_and_few_questions(gateway, origin, browse):
+def test_many_flows_are_a_thousand_rows_and_few_questions(gateway, origin, browse):
     there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=600"))
     running = gateway()
     running.get(there.url("/served"))
@@ -428,17 +427,12 @@ def test_ten_thousand_flows_are_a_thousand_rows_and_few_questions(gateway, origi
     keep_asking(page, lambda: running.get(there.url("/served")), "/served")
     begin = time.monotonic()
 
-    def many() -> None:
-        with running.wire() as wire:
-            for _ in range(1250):
-                assert wire.ask(request(there.url("/served"))).status == 200
-
-    with ThreadPoolExecutor(8) as threads:
-        for done in [threads.submit(many) for _ in range(8)]:
-            done.result()
-
     def is_full() -> bool:
-        running.get(there.url("/served"))
+        """Asks for more than are held in that time."""
+        with running.wire() as wire:
+            wire.send(request(there.url("/served")) * 50)
+            for _ in range(50):
+                assert wire.read().status == 200
         return running.admin_get("/api/v1/flows?limit=1").json()["held"] == 1000
 
     until(is_full, "a thousand are held")

@@ -508,11 +508,12 @@ def test_a_host_that_is_pinned_locally_is_not_reached_by_other_pins(gateway, pki
     leaf = pki.intermediate.issue("pinned.test")
     there = origin(lambda _: reply(b"genuine"), tls=leaf.server_context())
     content = {"pinsets": {"theirs": {"mode": "publicKey", "pins": [leaf.pin]}},
-               "hosts": [{"match": ["**.test"], "pinsets": ["theirs"], "upgrade": "https"}]}
+               "hosts": [{"match": ["**.test"], "pinsets": ["theirs"]}]}
     with policy_server(pki, policy(content, 1, signer)) as server:
         config = configuration(pki, server, signer)
         config |= {"pinsets": {"own": {"mode": "publicKey", "pins": [PIN]}},
-                   "hosts": [{"match": ["pinned.test:443"], "pinsets": ["own"]}]}
+                   "hosts": [{"match": ["pinned.test:443"], "pinsets": ["own"]},
+                             {"match": ["**"], "upgrade": "https"}]}
         running = gateway(config)
         wait_serial(running, 1)
         answer = running.get(f"http://pinned.test:{there.port}/")

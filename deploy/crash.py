@@ -481,7 +481,9 @@ def main() -> int:
             tally = Tally()
             # Of a few runs, it may be that none had anything that could have been wrong.
             for attempt in range(5):
-                KINDS[kind](Bench(folder, arguments.seed + attempt, arguments.quick), runs, tally)
+                own = folder / f"{kind}-{attempt}"
+                own.mkdir()
+                KINDS[kind](Bench(own, arguments.seed + attempt, arguments.quick), runs, tally)
                 if tally.wrong or has_shown_something(kind, tally):
                     break
             report(kind, runs, tally)

@@ -52,7 +52,7 @@ MIGRATION = {
     "A session": r"http://127.0.0.1:\d+/ 0\n",
     "GET with parameters": r"Ada",
     "JSON as your own type": r'\["name": "Ada"\]\n',
-    "Reading a response": r"curl http://.*\n\d+ Ada\n\[\"name\": \"Ada\"\] 0\n(?:\d+\n){3}\"tea\" \{.*\}\n",
+    "Reading a response": r"curl 'http://.*\n\d+ Ada\n\[\"name\": \"Ada\"\] 0\n(?:\d+\n){3}\"tea\" \{.*\}\n",
     "POST: a form, and JSON": r"(?:.*Ada.*\n){3}",
     "Fields and authorization": r"dXNlcjpzZWNyZXQ=",
     "A form with files": r"some text",

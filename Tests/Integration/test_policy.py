@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from support.gateway import run_pinfold
@@ -274,16 +273,7 @@ def test_a_damaged_store_is_worth_nothing(gateway, pki, server, signer, there, d
     assert stored.read_bytes() == server.content
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_what_cannot_be_stored_is_in_force_with_an_alarm(gateway, pki, server, signer):
-    running = gateway(configuration(pki, server, signer), start=False)
-    (running.folder / "cache").mkdir(mode=0o500)
-    start_unready(running)
-    wait_serial(running, 7)
-    assert "unkept" in alarms(running)
-
-
-def test_what_cannot_be_renamed_is_in_force_with_an_alarm(gateway, pki, server, signer):
     running = gateway(configuration(pki, server, signer), start=False)
     # A folder is where the file would be.
     (running.folder / "cache" / "policy.yaml").mkdir(parents=True)

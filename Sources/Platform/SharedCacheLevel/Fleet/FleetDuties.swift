@@ -1,0 +1,66 @@
+import CacheStore
+
+/// What the level has its gateway do for the fleet. The closures are called on the level's thread,
+/// and do not wait: what takes longer is done elsewhere.
+package struct FleetDuties: Sendable {
+    /// Purges in the gateway's own tiers what another gateway has purged, and calls the completion
+    /// when no request that begins from then on is answered with any of it. Each call is complete
+    /// before the next one is made.
+    package var purge: @Sendable (_ purges: [Purge], _ completion: @escaping @Sendable () -> Void)
+        -> Void
+    /// Removes the key, whose responses another gateway has found to be invalid (RFC 9111 §4.4),
+    /// from the gateway's own tiers.
+    package var remove: @Sendable (_ key: [UInt8]) -> Void
+    /// What other gateways and operators are told of this one, as JSON: at most
+    /// ``FleetMember/maximumReportBytes``. Asked for every few seconds.
+    package var report: @Sendable () -> [UInt8]
+    /// A signed policy was published by way of the engine. It is not verified.
+    package var policy: @Sendable (_ envelope: [UInt8], _ canaryPercent: Int) -> Void
+
+    package init(
+        purge: @escaping @Sendable ([Purge], @escaping @Sendable () -> Void) -> Void,
+        remove: @escaping @Sendable ([UInt8]) -> Void,
+        report: @escaping @Sendable () -> [UInt8] = { [] },
+        policy: @escaping @Sendable ([UInt8], Int) -> Void = { _, _ in }
+    ) {
+        self.purge = purge
+        self.remove = remove
+        self.report = report
+        self.policy = policy
+    }
+}
+
+/// A gateway of the fleet, as it has made itself known in the engine.
+package struct FleetMember: Sendable, Equatable {
+    /// Its name: of the host, or as configured.
+    package var name: [UInt8]
+    /// What distinguishes it from another process of the same name, and from itself after a
+    /// restart.
+    package var instance: [UInt8]
+    /// How long ago it last said that it is there, in milliseconds.
+    package var age: Int64
+    /// How many purges it has yet to carry out; `nil` if that is not known.
+    package var lag: Int?
+    /// What `FleetDuties.report` said.
+    package var report: [UInt8]
+
+    /// Bytes of a report at most.
+    package static let maximumReportBytes = 64 << 10
+}
+
+/// Which gateways have carried out a purge.
+package struct FleetReceipt: Sendable, Equatable {
+    /// Whether the engine has it: if not, it is written there when the engine is back.
+    package var isRecorded: Bool
+    /// The names of those who have, this one included; sorted.
+    package var confirmed: [String]
+    /// The names of those who have not, within a second. One of them that does not reach the engine
+    /// confirms with the origin whatever it has, once it has been away for the grace period.
+    package var unconfirmed: [String]
+
+    package init(isRecorded: Bool, confirmed: [String] = [], unconfirmed: [String] = []) {
+        self.isRecorded = isRecorded
+        self.confirmed = confirmed
+        self.unconfirmed = unconfirmed
+    }
+}

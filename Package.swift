@@ -67,14 +67,14 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Platform/PinfoldResolver": ["CAres", "CLinux", "HTTPCore", "Clocks", "Locking", "Threads"],
     "Platform/SharedCacheLevel": [
         "HTTPCore", "CachePolicy", "RedisProtocol", "SharedCache", "Clocks", "Locking", "Threads",
-        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "Files", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
     ],
     // Engine: what carries an exchange out, for the gateway and the library.
     "Engine/PinfoldMetrics": ["HTTPCore"],
     "Engine/PinfoldEngine": [
         "CLinux", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
         "AccessPolicy", "Authentication", "PinfoldConfiguration", "Documents", "Transformation",
-        "Activity", "RedisProtocol",
+        "Activity",
         "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
         "PinfoldMetrics", "Logging",
         "RawStructuredFieldValues",
@@ -232,7 +232,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "TestSupport",
         "EngineTestSupport", "ContentCoding", "CachePolicy", "Trust", "AccessPolicy",
         "Authentication", "PinfoldConfiguration",
-        "Transformation", "JSONSchema", "Activity", "RedisProtocol", "SharedCache", "Clocks",
+        "Transformation", "JSONSchema", "Activity", "Clocks",
         "Threads", "EventLoop", "PinfoldTLS",
         "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Logging",
         "RawStructuredFieldValues",

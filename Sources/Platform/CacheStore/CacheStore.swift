@@ -128,7 +128,7 @@ public final class CacheStore: Sendable {
         if disk.isBeside { disk.catchUp(memory) }
         let load = LevelLoad(
             key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
-            memory: memory, trust: trust, completion: completion)
+            memory: memory, trust: trust, born: bans.settled, completion: completion)
         return load.begin(at: levels[...], wakes: wakes)
     }
 

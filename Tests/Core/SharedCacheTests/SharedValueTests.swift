@@ -324,23 +324,14 @@ struct SharedNameTests {
         #expect(Set(variants).count == 3)
     }
 
-    @Test func `of generations are different for each scope`() throws {
+    @Test func `of the fleet are in one slot, and different`() throws {
         let names = try #require(SharedName(prefix: []))
-        let scopes: [GenerationScope] = [
-            .all, .host([]), .host([1]), .tag([]), .tag([1]), .host([2]),
+        let all = [
+            names.stream, names.removed, names.members, names.policy, names.policyVersion,
+            names.generation(run: []), names.generation(run: [1]),
         ]
-        #expect(Set(scopes.map { names.generations($0) }).count == scopes.count)
-        #expect(text(names.stream) == "1:p:{purges}:stream")
-        #expect(text(names.epoch) == "1:p:{purges}:epoch")
-        #expect(text(names.members) == "1:p:{purges}:members")
-    }
-
-    /// The engine refuses prefixes that overlap.
-    @Test func `are told of by prefixes of which none begins with another`() throws {
-        let names = try #require(SharedName(prefix: Array("p:".utf8)))
-        for one in names.tracked {
-            for other in names.tracked where other != one { #expect(!one.starts(with: other)) }
-        }
+        #expect(Set(all).count == all.count)
+        for name in all { #expect(text(name).hasPrefix("1:p:{fleet}:")) }
     }
 
     @Test func `have a prefix without braces`() {

@@ -2,7 +2,9 @@ import CLinux
 import CacheStore
 import CacheTestSupport
 import Clocks
+import Dispatch
 import EventLoop
+import Locking
 import RedisProtocol
 import SharedCache
 import SharedCacheLevel
@@ -120,16 +122,20 @@ final class EngineProcess {
         options.backoff = ReconnectBackoff(firstMilliseconds: 2, longestMilliseconds: 20)
         options.breaker.openMilliseconds = 10
         options.breaker.longestOpenMilliseconds = 50
+        options.pollMilliseconds = 5
         return options
     }
 
     /// A level that is ready.
+    /// - Parameter duties: what it has its gateway do: by default that is done at once.
     func level(
+        _ duties: FleetDuties = FleetDuties(purge: { $1() }, remove: { _ in }),
         _ change: (inout SharedLevelOptions) -> Void = { _ in }
     ) throws -> SharedLevel {
         var options = try options()
         change(&options)
         let level = try SharedLevel(options)
+        level.begin(duties)
         guard eventually({ level.state == .ready }) else {
             let figures = level.figures()
             level.close()
@@ -146,10 +152,38 @@ final class EngineProcess {
         var options = CacheStoreOptions.small()
         options.memoryBytes = memoryBytes
         options.wholeBodyBytes = wholeBodyBytes
-        let level = try level {
+        let owner = StoreOfGateway()
+        let level = try level(owner.duties) {
             $0.wholeBodyBytes = UInt64(wholeBodyBytes)
             change(&$0)
         }
-        return (CacheStore(options: options, below: [level]).ready(), level)
+        let store = CacheStore(options: options, below: [level]).ready()
+        owner.own(store)
+        return (store, level)
+    }
+}
+
+/// The store in which a gateway carries out what others have purged, on a thread of its own as a
+/// gateway does.
+final class StoreOfGateway: Sendable {
+    private struct Reference: Sendable { weak var store: CacheStore? }
+
+    private let reference = Locked(Reference())
+    private let queue = DispatchQueue(label: "purges")
+
+    func own(_ store: CacheStore) { reference.withLock { $0.store = store } }
+
+    private var store: CacheStore? { reference.withLock { $0.store } }
+
+    var duties: FleetDuties {
+        FleetDuties(
+            purge: { [self] purges, completion in
+                queue.async { [self] in
+                    let now = Clock.wallSeconds()
+                    if let store { _ = try? store.purge(purges, now: now, isOfFleet: true) }
+                    completion()
+                }
+            },
+            remove: { [self] in store?.invalidate(keyBytes: $0) })
     }
 }

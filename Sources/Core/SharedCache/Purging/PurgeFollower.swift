@@ -45,7 +45,7 @@ package struct PurgeFollower: Sendable, Hashable {
         }
 
         /// Whether an entry after a position may have been removed.
-        func mayMiss(after position: PurgePosition) -> Bool {
+        package func mayMiss(after position: PurgePosition) -> Bool {
             if let lastDeleted, position.isBefore(lastDeleted) ?? true { return true }
             guard hasRemoved, let last, position.isBefore(last) ?? true else { return false }
             // That the one before the first has just been removed cannot be told from more.
@@ -70,7 +70,7 @@ package struct PurgeFollower: Sendable, Hashable {
     }
 
     /// Why everything is stale.
-    package enum StaleReason: Sendable, Hashable, CaseIterable {
+    package enum StaleReason: String, Sendable, Hashable, CaseIterable {
         /// The gateway has followed no stream yet, and may have missed anything.
         case neverFollowed
         /// The stream is another one than that it has followed.

@@ -25,53 +25,6 @@ package enum PurgePattern: Sendable, Hashable {
     /// Bytes of each part at most.
     package static let maximumBytes = 16 << 10
 
-    /// Whether it is about a response.
-    package func matches(_ resource: SharedResource) -> Bool {
-        switch self {
-        case .everything: return true
-        case .host(let reach, let name, let port):
-            guard port == nil || port == resource.port else { return false }
-            return Self.reaches(resource.host, from: name, reach)
-        case .tag(let tag, let origin):
-            return resource.tags.contains(tag) && (origin == nil || origin == resource.origin)
-        case .prefix(let prefix): return resource.uri.starts(with: prefix)
-        case .key(let uri): return resource.uri == uri
-        }
-    }
-
-    private static func reaches(_ host: [UInt8], from name: [UInt8], _ reach: Reach) -> Bool {
-        if reach != .oneLabel, host == name { return true }
-        // An address has no labels.
-        guard reach != .exact, host.first != UInt8(ascii: "["), host.count <= 255 else {
-            return false
-        }
-        guard host.count > name.count, host.suffix(name.count).elementsEqual(name),
-            host[host.count - name.count - 1] == UInt8(ascii: ".")
-        else { return false }
-        let labels = host.prefix(host.count - name.count - 1)
-        return reach == .anyDepth || !labels.contains(UInt8(ascii: "."))
-    }
-
-    /// Whose generations it changes: of one scope, so that to purge is to change one record, and to
-    /// look up is to read few.
-    package var scope: GenerationScope {
-        switch self {
-        case .everything, .host(.oneLabel, _, _), .host(.anyDepth, _, _): .all
-        case .host(.exact, let name, _): .host(name)
-        case .tag(let tag, _): .tag(tag)
-        case .prefix(let bytes): Self.host(ofPrefix: bytes).map { .host($0) } ?? .all
-        case .key(let uri): .host(SharedResource(uri: uri).host)
-        }
-    }
-
-    /// The host of all URIs that begin with a prefix; `nil` if they may have several.
-    private static func host(ofPrefix prefix: [UInt8]) -> [UInt8]? {
-        guard let parts = URIParts(prefix), parts.authority.upperBound < prefix.count else {
-            return nil
-        }
-        return Array(prefix[parts.host])
-    }
-
     // MARK: As bytes
 
     /// Kind, port, two lengths (8, 16, 16 and 16 bits), and the parts.

@@ -54,11 +54,10 @@ package struct PurgePosition: Sendable, Hashable {
     /// The number of the entry.
     package var entry: [UInt8] { Array("\(milliseconds)-\(sequence)".utf8) }
 
-    /// Epoch, milliseconds and sequence in 48 hexadecimal digits, the highest first: of one epoch,
-    /// the order of the texts is that of the positions.
-    package var sortable: [UInt8] {
-        SharedName.hexadecimal(
-            [epoch, milliseconds, sequence].flatMap { SharedBytes.number($0.byteSwapped) })
+    /// One number for milliseconds and sequence: of one epoch, the order of the numbers is that of
+    /// the positions, as long as there are not a million entries in one millisecond.
+    package var serial: UInt64 {
+        min(milliseconds, 1 << 43) << 20 | min(sequence, 1 << 20 - 1)
     }
 
     /// Whether it precedes another position; `nil` if they have no order.

@@ -7,14 +7,15 @@ import CachePolicy
 ///     prefix 1:c:{digest}:body:index      a chunk of a large body
 ///     prefix 1:l:{digest}                 the lease of who fetches it
 ///     prefix 1:n:{digest}                 a note that it is not stored
-///     prefix 1:g:all  1:g:h:digest  1:g:t:digest    generations: of all, a host, a tag
-///     prefix 1:p:{purges}:stream  :epoch  :members
+///     prefix 1:p:{fleet}:all:run          the generation of everything, for one run of the engine
+///     prefix 1:p:{fleet}:stream           what was purged
+///     prefix 1:p:{fleet}:removed          which keys were found to be invalid
+///     prefix 1:p:{fleet}:members          the gateways
+///     prefix 1:p:{fleet}:policy  :policy:version
 ///
-/// All of one cache key is in one slot of a cluster, because the digest is the hash tag: one script
-/// can change it. Different keys are in different slots. What has to be told of has a beginning of
-/// its own (``tracked``), so that nobody is told of every response that is stored. The names depend
-/// on no secret, so that gateways in the middle of changing it remove each other's responses; that
-/// two keys have one name is found out by the record, which has the key itself.
+/// All of one cache key is in one slot of a cluster, because the digest is the hash tag. The names
+/// depend on no secret, so that gateways in the middle of changing it remove each other's responses;
+/// that two keys have one name is found out by the record, which has the key itself.
 package struct SharedName: Sendable, Hashable {
     /// The beginning of all names.
     private let start: [UInt8]
@@ -65,29 +66,22 @@ package struct SharedName: Sendable, Hashable {
     package func lease(_ digest: [UInt8]) -> [UInt8] { name("l:", digest) }
     package func note(_ digest: [UInt8]) -> [UInt8] { name("n:", digest) }
 
-    // MARK: Of purges
+    // MARK: Of the fleet
 
-    package var stream: [UInt8] { start + Array("p:{purges}:stream".utf8) }
-    package var epoch: [UInt8] { start + Array("p:{purges}:epoch".utf8) }
-    package var members: [UInt8] { start + Array("p:{purges}:members".utf8) }
+    private func fleet(_ name: String) -> [UInt8] { start + Array("p:{fleet}:\(name)".utf8) }
 
-    /// The record of generations of a scope.
-    package func generations(_ scope: GenerationScope) -> [UInt8]? {
-        switch scope {
-        case .all: return start + Array("g:all".utf8)
-        case .host(let host):
-            return host.withUnsafeBytes { Self.digest("host", $0) }
-                .map { start + Array("g:h:".utf8) + $0 }
-        case .tag(let tag):
-            return tag.withUnsafeBytes { Self.digest("tag", $0) }
-                .map { start + Array("g:t:".utf8) + $0 }
-        }
-    }
+    /// The stream of purges (``PurgeEntry``).
+    package var stream: [UInt8] { fleet("stream") }
+    /// The stream of keys that are not valid any longer (``RemovedKey``).
+    package var removed: [UInt8] { fleet("removed") }
+    /// The gateways (``SharedMember``).
+    package var members: [UInt8] { fleet("members") }
+    package var policy: [UInt8] { fleet("policy") }
+    package var policyVersion: [UInt8] { fleet("policy:version") }
 
-    /// The prefixes of names whose changes are to be told (`CLIENT TRACKING`), of which none begins
-    /// with another: an index that is removed voids what is stored of its key, a generation that is
-    /// raised what is kept of its record, and a lease that ends lets others look again.
-    package var tracked: [[UInt8]] { ["i:", "g:", "l:"].map { start + Array($0.utf8) } }
+    /// The number of the generation that everything belongs to.
+    /// - Parameter run: which run of the engine it is.
+    package func generation(run: [UInt8]) -> [UInt8] { fleet("all:") + run }
 
     // MARK: Texts
 

@@ -26,8 +26,12 @@ package struct SharedRecord: Sendable {
         case note = 5
         case purge = 6
         case generation = 7
-        /// Since when a record of generations is complete.
-        case floor = 8
+        /// A key whose responses are not valid any longer (``RemovedKey``).
+        case removal = 8
+        /// A gateway of the fleet (``SharedMember``).
+        case member = 9
+        /// A policy for the fleet (``SharedPolicy``).
+        case policy = 10
     }
 
     static let magic = Array("PFSC".utf8)
@@ -224,6 +228,12 @@ enum SharedField: UInt16, Sendable, CaseIterable {
     case position = 17
     /// Why: 8 bits.
     case reason = 18
+    /// What a gateway says of itself.
+    case report = 19
+    /// A signed policy.
+    case envelope = 20
+    /// Which share of the gateways: 8 bits, 1 to 100.
+    case share = 21
 
     /// Fields from this number on have to be understood.
     static let critical: UInt16 = 0x8000

@@ -139,6 +139,7 @@ extension Purge.Scope {
         switch self {
         case .keys(let keys): keys.contains(key)
         case .prefix(let prefix): key.bytes.dropRoute.starts(with: prefix)
+        case .uri(let uri): key.bytes.dropRoute.elementsEqual(uri)
         case .host, .tag, .everything: true
         }
     }

@@ -232,6 +232,7 @@ extension Purge.Scope {
         case .tag(let tag, nil): return "tag \(text(tag))"
         case .tag(let tag, let origin?): return "tag \(text(tag)) of \(text(origin))"
         case .everything: return "everything"
+        case .uri(let uri): return text(uri)
         }
     }
 }

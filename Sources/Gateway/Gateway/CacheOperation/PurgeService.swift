@@ -176,7 +176,7 @@ package struct PurgeOrderCounts: Sendable, Equatable {
         case .purged:
             for scope in order.scopes {
                 switch scope {
-                case .keys: urls += 1
+                case .keys, .uri: urls += 1
                 case .prefix: prefixes += 1
                 case .host: hosts += 1
                 case .tag: tags += 1

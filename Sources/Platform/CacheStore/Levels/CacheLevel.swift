@@ -138,9 +138,19 @@ package protocol CacheLevel: ChunkSource {
     // MARK: As a whole
 
     /// Removes everything. Called without a lock; what it promises is the same as for a change of
-    /// every key. It is called for each purge by a pattern, too, hard or soft: of the levels, only
-    /// the disk knows what it has well enough to remove less (`BansInForce`).
+    /// every key.
     func purge()
+
+    /// Purges, hard or soft, what has just been purged from memory and disk; not called for the
+    /// disk (`BansInForce`). Keys that were named have been removed by `remove` besides. Called
+    /// without a lock, but one at a time; what it promises is the same as for a change of each key.
+    /// A level that cannot tell what is purged may purge more.
+    /// - Parameter now: the time, in seconds since 1970: a soft purge makes stale from then on.
+    func purge(_ purges: [Purge], _ now: Int64)
+
+    /// Further fields whose members are tags of a response, in lower case: what a purge of a tag is
+    /// about.
+    func addTagFields(_ names: [[UInt8]])
 
     /// Calls `completion` when everything accepted until now has been carried out or given up.
     func flush(_ completion: @escaping @Sendable () -> Void)
@@ -153,6 +163,8 @@ package protocol CacheLevel: ChunkSource {
 
 // For levels that have nothing to wake, and that nobody waits for.
 extension CacheLevel {
+    package func purge(_ purges: [Purge], _ now: Int64) { purge() }
+    package func addTagFields(_ names: [[UInt8]]) {}
     package func wakeReaders() {}
     package func hasRoom(for bytes: Int) -> Bool { state == .ready }
     package var isCongested: Bool { false }

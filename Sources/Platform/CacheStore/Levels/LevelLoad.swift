@@ -46,6 +46,9 @@ package struct LevelLoad: Sendable {
     /// The fingerprint of the policy under which the request asks: of responses that differ only in
     /// theirs, the one with this is wanted. `nil` if that is not known.
     package var trust: UInt64?
+    /// The last purge that had been settled when it began: what it finds is compared with later
+    /// ones before it is kept.
+    let born: UInt64
     package var completion: @Sendable (LoadResult) -> Void
 
     /// Runs `body` with a view of the key.

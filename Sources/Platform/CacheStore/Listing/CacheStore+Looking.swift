@@ -44,7 +44,7 @@ extension CacheStore {
         }
         let load = LevelLoad(
             key: key.bytes, hash: key.hash, variants: nil, policy: policy, memory: memory,
-            look: look
+            look: look, born: bans.settled
         ) { [self] result in
             do throws(CacheListingError) {
                 if let failure = look.failure { throw failure }

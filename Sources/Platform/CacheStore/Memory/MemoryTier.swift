@@ -289,9 +289,12 @@ package final class MemoryTier: Sendable {
         }
         guard var block = made.take() else { return nil }
         guard block.append(inline, limit: inline.count) else { return nil }
-        return CachedResponse(
+        let response = CachedResponse(
             keyHash: load.hash, varyKey: loaded.vary, metadata: loaded.metadata,
-            policy: loaded.policy, block: block, body: storage, chunkBytes: chunkBytes)
+            policy: loaded.policy, block: block, body: storage, chunkBytes: chunkBytes,
+            staleSince: loaded.staleSince)
+        response.born = load.born
+        return response
     }
 
     /// Makes available what a level has read, and keeps it if it fits.
@@ -373,10 +376,14 @@ package struct LoadedHead {
     package let policy: UInt64
     /// The stored head; copied when a response is made of it.
     package let head: UnsafeRawBufferPointer
+    /// Since when a soft purge has made it stale, in seconds since 1970; 0 if none has.
+    package let staleSince: Int64
 
     package init(
-        vary: VaryKey, metadata: StoredMetadata, policy: UInt64, head: UnsafeRawBufferPointer
+        vary: VaryKey, metadata: StoredMetadata, policy: UInt64, head: UnsafeRawBufferPointer,
+        staleSince: Int64 = 0
     ) {
+        self.staleSince = staleSince
         self.vary = vary
         self.metadata = metadata
         self.policy = policy

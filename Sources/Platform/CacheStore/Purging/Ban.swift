@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// A pattern that is banned: the form in which a purge is in force until it has been carried out.
-enum BanPattern: Sendable, Hashable {
+package enum BanPattern: Sendable, Hashable {
     case everything
     case host(PurgeHost)
     case tag([UInt8], origin: [UInt8]?)
@@ -22,7 +22,7 @@ enum BanPattern: Sendable, Hashable {
 }
 
 /// Up to what a pattern is banned: what was stored by requests that were sent before the purge.
-struct BanMark: Sendable, Equatable {
+package struct BanMark: Sendable, Equatable {
     /// The purge's number: it is about responses that know of none as late (`CachedResponse.born`).
     var serial: UInt64
     /// It is about rows up to this id.
@@ -31,6 +31,17 @@ struct BanMark: Sendable, Equatable {
     var time: Int64
     /// Whether it is only about rows: it was written down by an earlier process.
     var isOfRows = false
+
+    /// - Parameters:
+    ///   - serial: the number of the purge.
+    ///   - through: the last row that it is about.
+    ///   - time: in seconds since 1970.
+    package init(serial: UInt64, through: Int64 = 0, time: Int64, isOfRows: Bool = false) {
+        self.serial = serial
+        self.through = through
+        self.time = time
+        self.isOfRows = isOfRows
+    }
 
     mutating func reach(_ row: Int64) { through = max(through, row) }
 
@@ -64,14 +75,20 @@ struct BanMarks: Sendable, Equatable {
 }
 
 /// A purge that is in force, as it is written down and told to other processes.
-struct Ban: Sendable, Equatable {
+package struct Ban: Sendable, Equatable {
     var pattern: BanPattern
     var isSoft: Bool
     var mark: BanMark
+
+    package init(pattern: BanPattern, isSoft: Bool, mark: BanMark) {
+        self.pattern = pattern
+        self.isSoft = isSoft
+        self.mark = mark
+    }
 }
 
 /// When something was stored: what a ban is compared with.
-enum BanAge: Sendable {
+package enum BanAge: Sendable {
     /// A response in memory, which knows of bans up to this serial.
     case born(UInt64)
     /// A row of the database.
@@ -86,7 +103,7 @@ enum BanAge: Sendable {
 }
 
 /// What the bans make of a stored response.
-enum BanVerdict: Sendable, Equatable {
+package enum BanVerdict: Sendable, Equatable {
     case none
     /// It is not to be found any more, by the purge with this number.
     case gone(UInt64)

@@ -6,7 +6,9 @@ import HTTPCore
 ///
 /// Patterns other than prefixes are found by their hashes: 64 bits under a random seed, so that at
 /// worst, and never in practice, a response too many is purged.
-struct BanTable: Sendable {
+package struct BanTable: Sendable {
+    package init() {}
+
     /// The maximum number of patterns.
     static let maximumPatterns = 16_384
     /// The maximum number of bytes of patterns.
@@ -21,11 +23,11 @@ struct BanTable: Sendable {
     private(set) var patterns: [BanPattern: BanMarks] = [:]
     private(set) var bytes = 0
     /// Further fields whose members are tags, in lower case.
-    var tagFields: [[UInt8]] = []
+    package var tagFields: [[UInt8]] = []
     private let seed = UInt64.random(in: 0...(.max))
 
-    var isEmpty: Bool { patterns.isEmpty }
-    var count: Int { patterns.count }
+    package var isEmpty: Bool { patterns.isEmpty }
+    package var count: Int { patterns.count }
     /// Whether a response's tags have to be looked at.
     var hasTags: Bool { !tags.isEmpty }
 
@@ -34,7 +36,7 @@ struct BanTable: Sendable {
     /// Adds a ban. If there are too many then, the oldest half of them become one of everything
     /// that they were about: more is purged, never less.
     /// - Returns: how many patterns were given up for that.
-    mutating func add(_ ban: Ban) -> Int {
+    package mutating func add(_ ban: Ban) -> Int {
         insert(ban.pattern) { $0.add(ban.mark, isSoft: ban.isSoft) }
         guard count > Self.maximumPatterns || bytes > Self.maximumBytes else { return 0 }
         return mergeOldest()
@@ -146,7 +148,7 @@ struct BanTable: Sendable {
     // MARK: Asking
 
     /// What they make of a response.
-    func verdict(
+    package func verdict(
         key: UnsafeRawBufferPointer, head: UnsafeRawBufferPointer, _ age: BanAge
     ) -> BanVerdict {
         guard !isEmpty else { return .none }

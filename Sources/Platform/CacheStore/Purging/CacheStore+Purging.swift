@@ -19,9 +19,29 @@ extension CacheStore {
 
     /// The same for several, which are acknowledged together. Their receipt is that of one.
     public func purge(_ purges: [Purge], now: Int64) throws(PurgeError) -> PurgeReceipt {
+        try purge(purges, now: now, isOfFleet: false)
+    }
+
+    /// The same.
+    /// - Parameter isOfFleet: whether another gateway has purged it, and told the levels that are
+    ///   shared: only memory and disk are purged.
+    package func purge(
+        _ purges: [Purge], now: Int64, isOfFleet: Bool
+    ) throws(PurgeError) -> PurgeReceipt {
         for purge in purges { try check(purge) }
         return try purging.turns.withLock { _ throws(PurgeError) in
-            try carryOut(purges, now: now)
+            // Whatever becomes of it here, the others are told.
+            defer { if !isOfFleet { for level in levels.dropFirst() { level.purge(purges, now) } } }
+            return try carryOut(purges, now: now)
+        }
+    }
+
+    /// Removes every variant of a key from memory and disk: another gateway has found that it is
+    /// not valid any longer, and told the levels that are shared.
+    package func invalidate(keyBytes: [UInt8]) {
+        let hash = keyBytes.withUnsafeBytes { CacheKeyView.hash(of: $0) }
+        keyBytes.withUnsafeBytes {
+            _ = remove(CacheKeyView(bytes: $0, hash: hash), from: levels.prefix(1))
         }
     }
 
@@ -32,7 +52,9 @@ extension CacheStore {
         let known = ["surrogate-key", "cache-tag", "cache-groups"]
         let further = names.map { $0.lowercased() }.filter { !known.contains($0) }
         guard !further.isEmpty else { return }
-        bans.addTagFields(further.map { Array($0.utf8) })
+        let names = further.map { Array($0.utf8) }
+        bans.addTagFields(names)
+        for level in levels { level.addTagFields(names) }
     }
 
     /// How far a purge has been carried out; `nil` if it was long ago, or never.
@@ -48,7 +70,7 @@ extension CacheStore {
             switch purge.scope {
             case .keys(let keys) where keys.count > Purge.maximumKeys: Int.max
             case .keys, .host, .everything: 0
-            case .prefix(let prefix): prefix.count
+            case .prefix(let prefix), .uri(let prefix): prefix.count
             case .tag(let tag, let origin): max(tag.count, origin?.count ?? 0)
             }
         guard count <= Purge.maximumPatternBytes else { throw .tooLarge }
@@ -70,7 +92,7 @@ extension CacheStore {
         }
         let keys = purges.flatMap(\.removedKeys)
         if !keys.isEmpty {
-            for key in keys { receipt.add(key.withView { remove($0) }) }
+            for key in keys { receipt.add(key.withView { remove($0, from: levels[...]) }) }
             let banned = BannedKeys(
                 keys: purges.flatMap(\.removedURIs), through: disk.index.lastID)
             guard let serial = bans.register(banned) else {
@@ -117,7 +139,6 @@ extension CacheStore {
             memory.removeAll()
             disk.purge()
         }
-        for level in levels.dropFirst() { level.purge() }
         purging.sweep(memory, bans) { [disk, bans, memory] in
             bans.ifMemoryIsSwept {
                 disk.attention.bitwiseAnd(~DiskTier.purging, ordering: .sequentiallyConsistent)
@@ -146,7 +167,9 @@ extension CacheStore {
     }
 
     /// Removes a key's responses. Returns how many in memory, and on disk.
-    private func remove(_ key: CacheKeyView) -> PurgeReceipt {
+    private func remove(
+        _ key: CacheKeyView, from levels: ArraySlice<any CacheLevel>
+    ) -> PurgeReceipt {
         var receipt = PurgeReceipt(id: 0)
         let (removed, work) = memory.withShard(key.hash) { shard, dropped in
             shard.invalidate(key.hash, key.bytes, except: nil, dropped: &dropped)
@@ -201,6 +224,7 @@ extension Purge {
         case .host(let host): [.host(host)]
         case .tag(let tag, let origin): [.tag(tag, origin: origin)]
         case .everything: [.everything]
+        case .uri(let uri): [.key(uri)]
         }
     }
 

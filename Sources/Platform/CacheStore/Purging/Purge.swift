@@ -22,6 +22,9 @@ public struct Purge: Sendable, Equatable {
         ///   origin (RFC 9875 §2); `nil` for those of all.
         case tag([UInt8], origin: [UInt8]? = nil)
         case everything
+        /// This URI, with all variants, QUERYs and parts, by whatever route it was stored: what
+        /// another gateway has purged, which may have other routes.
+        case uri([UInt8])
     }
 
     public var scope: Scope
@@ -54,15 +57,15 @@ public enum PurgeHostError: Error, Equatable, Sendable {
 /// only.
 /// An IPv6 address is in brackets.
 public struct PurgeHost: Sendable, Hashable, CustomStringConvertible {
-    enum Reach: UInt8, Sendable, Hashable {
+    package enum Reach: UInt8, Sendable, Hashable {
         case exact
         case oneLabel
         case anyDepth
     }
 
-    let reach: Reach
+    package let reach: Reach
     /// In lower case, without the wildcard and the port.
-    let name: [UInt8]
+    package let name: [UInt8]
     /// `nil` for every port.
     public let port: UInt16?
 
@@ -99,7 +102,7 @@ public struct PurgeHost: Sendable, Hashable, CustomStringConvertible {
         self.name = Array(name)
     }
 
-    init(_ reach: Reach, _ name: [UInt8], port: UInt16?) {
+    package init(_ reach: Reach, _ name: [UInt8], port: UInt16?) {
         self.reach = reach
         self.name = name
         self.port = port

@@ -2,15 +2,15 @@ import HTTPCore
 
 /// The parts of a cache key: `[route prefix]scheme://host[:port]/path?query`, and for the slices of
 /// a representation NUL and numbers after that (`PartsBody.key`).
-struct StoredURI {
+package struct StoredURI {
     /// The bytes before the URI, with the colon: the kind of route, and whether it is of a QUERY.
     let route: UnsafeRawBufferPointer
     /// The URI, without a slice's numbers.
-    let uri: UnsafeRawBufferPointer
+    package let uri: UnsafeRawBufferPointer
     /// Whether the key is that of a slice.
     let isSlice: Bool
 
-    init(_ key: UnsafeRawBufferPointer) {
+    package init(_ key: UnsafeRawBufferPointer) {
         // No URI has a NUL, and 16 bytes of numbers follow it.
         let numbers = key.count - 17
         let end = numbers >= 0 && key[numbers] == 0 ? numbers : key.count

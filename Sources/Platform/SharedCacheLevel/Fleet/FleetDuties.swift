@@ -1,4 +1,5 @@
 import CacheStore
+import SharedCache
 
 /// What the level has its gateway do for the fleet. The closures are called on the level's thread,
 /// and do not wait: what takes longer is done elsewhere.
@@ -6,8 +7,7 @@ package struct FleetDuties: Sendable {
     /// Purges in the gateway's own tiers what another gateway has purged, and calls the completion
     /// when no request that begins from then on is answered with any of it. Each call is complete
     /// before the next one is made.
-    package var purge: @Sendable (_ purges: [Purge], _ completion: @escaping @Sendable () -> Void)
-        -> Void
+    package var purge: Purging
     /// Removes the key, whose responses another gateway has found to be invalid (RFC 9111 §4.4),
     /// from the gateway's own tiers.
     package var remove: @Sendable (_ key: [UInt8]) -> Void
@@ -17,8 +17,12 @@ package struct FleetDuties: Sendable {
     /// A signed policy was published by way of the engine. It is not verified.
     package var policy: @Sendable (_ envelope: [UInt8], _ canaryPercent: Int) -> Void
 
+    package typealias Purging = @Sendable (
+        _ purges: [Purge], _ completion: @escaping @Sendable () -> Void
+    ) -> Void
+
     package init(
-        purge: @escaping @Sendable ([Purge], @escaping @Sendable () -> Void) -> Void,
+        purge: @escaping Purging,
         remove: @escaping @Sendable ([UInt8]) -> Void,
         report: @escaping @Sendable () -> [UInt8] = { [] },
         policy: @escaping @Sendable ([UInt8], Int) -> Void = { _, _ in }
@@ -39,13 +43,15 @@ package struct FleetMember: Sendable, Equatable {
     package var instance: [UInt8]
     /// How long ago it last said that it is there, in milliseconds.
     package var age: Int64
-    /// How many purges it has yet to carry out; `nil` if that is not known.
-    package var lag: Int?
+    /// Whether it has carried out everything that this gateway knows to be purged.
+    package var isCurrent: Bool
+    /// Whether it is this gateway.
+    package var isSelf: Bool
     /// What `FleetDuties.report` said.
     package var report: [UInt8]
 
     /// Bytes of a report at most.
-    package static let maximumReportBytes = 64 << 10
+    package static let maximumReportBytes = SharedMember.maximumReportBytes
 }
 
 /// Which gateways have carried out a purge.

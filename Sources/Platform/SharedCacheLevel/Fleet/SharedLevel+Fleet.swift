@@ -1,20 +1,27 @@
 import CacheStore
+import SharedCache
 
 // What the gateways of a fleet tell each other.
 extension SharedLevel {
     /// Begins to follow what other gateways purge. Until then the level finds and stores nothing.
-    package func begin(_ duties: FleetDuties) {}
+    package func begin(_ duties: FleetDuties) {
+        self.duties.withLock { $0 = duties }
+        mailbox.post(.begin)
+    }
 
     /// Calls the completion when all gateways that are there have carried out what this one has
     /// purged until now, or after a second.
     package func confirmPurges(_ completion: @escaping @Sendable (FleetReceipt) -> Void) {
-        completion(FleetReceipt(isRecorded: false))
+        if !ask(.confirm(completion)) {
+            let own = String(decoding: options.gateway, as: UTF8.self)
+            completion(FleetReceipt(isRecorded: false, confirmed: [own]))
+        }
     }
 
     /// Reads who is there, and calls the completion with that, sorted by name; with `nil` if the
-    /// engine did not say within a second.
+    /// engine does not say.
     package func readMembers(_ completion: @escaping @Sendable ([FleetMember]?) -> Void) {
-        completion(nil)
+        if !ask(.readMembers(completion)) { completion(nil) }
     }
 
     /// Writes a signed policy where all gateways read it (`FleetDuties.policy`). The completion says
@@ -23,5 +30,21 @@ extension SharedLevel {
     package func publishPolicy(
         _ envelope: [UInt8], canaryPercent: Int,
         _ completion: @escaping @Sendable (Bool) -> Void
-    ) { completion(false) }
+    ) {
+        guard let policy = SharedPolicy(envelope, percent: canaryPercent),
+            ask(.publishPolicy(policy, completion))
+        else { return completion(false) }
+    }
+
+    private func ask(_ command: SharedCommand) -> Bool {
+        let isAccepted = shared.withLock { state in
+            guard state.level == .ready, state.waiting < options.queueCommands else {
+                return false
+            }
+            state.add(command)
+            return true
+        }
+        if isAccepted { proceed() }
+        return isAccepted
+    }
 }

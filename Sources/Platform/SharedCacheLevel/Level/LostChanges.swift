@@ -7,14 +7,19 @@ struct LostChanges: Sendable, Equatable {
     private var bytes = 0
     /// The keys, with their hashes.
     private(set) var keys: [[UInt8]: UInt64] = [:]
+    /// What was purged, in its order.
+    private(set) var purges: [FleetPurge] = []
     private(set) var isEverything = false
+
+    /// Purges at most.
+    private static let purgeLimit = 1024
 
     init(limit: Int, bytes: Int = 4 << 20) {
         self.limit = limit
         byteLimit = bytes
     }
 
-    var isEmpty: Bool { keys.isEmpty && !isEverything }
+    var isEmpty: Bool { keys.isEmpty && purges.isEmpty && !isEverything }
 
     /// A key was changed.
     mutating func note(_ key: SharedKey) {
@@ -26,8 +31,16 @@ struct LostChanges: Sendable, Equatable {
         keys[key.bytes] = key.hash
     }
 
-    /// Everything was purged.
+    /// Something was purged.
+    mutating func note(_ purges: [FleetPurge]) {
+        guard !isEverything else { return }
+        for purge in purges where !self.purges.contains(purge) { self.purges.append(purge) }
+        if self.purges.count > Self.purgeLimit { noteEverything() }
+    }
+
+    /// There is too much of it: everything is purged.
     mutating func noteEverything() {
+        purges = []
         keys = [:]
         bytes = 0
         isEverything = true

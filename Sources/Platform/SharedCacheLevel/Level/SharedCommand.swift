@@ -11,7 +11,11 @@ enum SharedCommand: Sendable {
     case forget(SharedKey, [SharedVariant])
     /// Remove all variants of a key.
     case remove(SharedKey)
-    case purge
+    /// Tell all gateways what was purged here.
+    case announce([FleetPurge])
+    case confirm(@Sendable (FleetReceipt) -> Void)
+    case readMembers(@Sendable ([FleetMember]?) -> Void)
+    case publishPolicy(SharedPolicy, @Sendable (Bool) -> Void)
     /// Add a chunk to a body that is not published.
     case addChunk(SharedBody, number: UInt32, ChunkBytes)
     /// Nobody needs the chunks of a body.
@@ -26,7 +30,9 @@ enum SharedCommand: Sendable {
         switch self {
         case .store(let store): store.bytes
         case .addChunk(_, _, let chunk): chunk.bytes.count
-        case .load, .forget, .remove, .purge, .dropBody, .readChunk, .barrier: 0
+        case .load, .forget, .remove, .announce, .confirm, .readMembers, .publishPolicy, .dropBody,
+            .readChunk, .barrier:
+            0
         }
     }
 }
@@ -43,6 +49,8 @@ struct SharedStore: Sendable {
 
     let response: CachedResponse
     let body: Body
+    /// Up to this purge it is known not to be purged.
+    let born: PurgePosition
     /// The variant that it replaces besides its own.
     var replaced: SharedVariant?
 

@@ -1,5 +1,6 @@
 import CachePolicy
 import CacheStore
+import SharedCache
 
 // Changes of a key, under its lock.
 extension SharedLevel {
@@ -9,7 +10,7 @@ extension SharedLevel {
     /// - Returns: `false` if the level is off, which remembers the key.
     private func change(
         _ key: @autoclosure () -> SharedKey, _ hash: UInt64, _ variants: [SharedVariant]?,
-        _ work: inout LevelWork, _ command: () -> SharedCommand,
+        _ work: inout LevelWork, _ command: (_ born: PurgePosition?) -> SharedCommand,
         publishing published: SharedBody? = nil, of response: CachedResponse? = nil
     ) -> Bool {
         let isQueued = shared.withLock { state in
@@ -27,7 +28,7 @@ extension SharedLevel {
                 set(.off, &state)
                 return false
             }
-            state.add(command())
+            state.add(command(state.born))
             if let published, let response { state.bodies.publish(published, response) }
             for command in dropped { state.add(command) }
             return true
@@ -46,13 +47,18 @@ extension SharedLevel {
         _ response: CachedResponse, _ body: SharedStore.Body,
         replacing replaced: SharedVariant? = nil, _ work: inout LevelWork
     ) -> Bool {
-        let store = SharedStore(response: response, body: body, replaced: replaced)
-        let variants = [store.variant] + (replaced.map { [$0] } ?? [])
+        let own = SharedVariant(response)
+        let variants = [own] + (replaced.map { [$0] } ?? [])
         var chunked: SharedBody?
         if case .chunks(let name, _) = body { chunked = name }
         return change(
-            key(of: response), response.keyHash, variants, &work, { .store(store) },
-            publishing: chunked, of: response)
+            key(of: response), response.keyHash, variants, &work,
+            {
+                // Whoever stores has compared it with what was carried out here by now.
+                guard let born = $0 else { return .forget(key(of: response), variants) }
+                return .store(
+                    SharedStore(response: response, body: body, born: born, replaced: replaced))
+            }, publishing: chunked, of: response)
     }
 
     private func skip(
@@ -90,7 +96,7 @@ extension SharedLevel {
         let variant = SharedVariant(response)
         _ = change(
             key(of: response), response.keyHash, [variant], &work,
-            { .forget(key(of: response), [variant]) })
+            { _ in .forget(key(of: response), [variant]) })
     }
 
     /// Known only of bodies that are kept apart.
@@ -129,7 +135,7 @@ extension SharedLevel {
 
     package func remove(_ key: CacheKeyView, _ work: inout LevelWork) {
         let key = SharedKey(bytes: [UInt8](key.bytes), hash: key.hash)
-        _ = change(key, key.hash, nil, &work, { .remove(key) })
+        _ = change(key, key.hash, nil, &work, { _ in .remove(key) })
     }
 
     package func remove(_ response: CachedResponse, _ work: inout LevelWork) {

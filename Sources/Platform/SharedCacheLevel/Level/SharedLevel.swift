@@ -17,9 +17,13 @@ import Threads
 /// **What is stored.** A key is a hash with a field for each variant: a record with its HMAC
 /// (``SharedValueDraft``), and the body after it, or in chunks with names of their own. A response
 /// names the instance under which it was stored, which is made of two numbers: that of the
-/// generation of all (``Engine/generation``), which each lookup reads with the hash, and which a
-/// purge draws anew; and that of the key, a field of the hash, which a removal draws anew. What
-/// names another one is not found, whoever stored it and whenever that arrived.
+/// generation of everything (``Engine/generation``), which begins with the streams; and that of the
+/// key, a field of the hash, which a removal draws anew. What names another one is not found,
+/// whoever stored it and whenever that arrived.
+///
+/// **What is purged** is written to a stream, which all gateways read several times a second
+/// (`LevelLoop+Fleet`). A response says up to which entry it is known not to be purged; whoever
+/// reads it compares it with those after that (``PurgeTable``).
 ///
 /// **What could not be removed**, because the engine was away, is remembered (``LostChanges``) and
 /// removed when it is back, before anything is read. The name of the generation has the engine's
@@ -42,6 +46,9 @@ package final class SharedLevel: CacheLevel {
         var loads = StoreFlights()
         var bodies = KnownBodies()
         var lost: LostChanges
+        /// Up to which purge the gateway has carried everything out; `nil` while it does not know
+        /// that it has.
+        var born: PurgePosition?
         var statistics = SharedLevelStatistics()
 
         init(_ options: SharedLevelOptions) { lost = LostChanges(limit: options.lostKeys) }
@@ -57,6 +64,8 @@ package final class SharedLevel: CacheLevel {
     let shared: Locked<State>
     let mailbox: Mailbox<LevelMessage>
     let onEvent: @Sendable (SharedLevelEvent) -> Void
+    /// What the gateway does for the fleet; `nil` before it has begun.
+    let duties = Locked<FleetDuties?>(nil)
     /// Whether it can be used: what `State.level` says, without its lock.
     private let isReady = Atomic<Bool>(false)
     private let thread = Locked<Thread?>(nil)
@@ -198,12 +207,26 @@ package final class SharedLevel: CacheLevel {
         shared.withLock { state in
             state.loads.voidAll()
             let dropped = state.bodies.voidAll()
-            guard state.level == .ready else { return state.lost.noteEverything() }
-            state.add(.purge)
+            let everything = FleetPurge.everything(isSoft: false, at: Clock.wallSeconds())
+            guard state.level == .ready else { return state.lost.note([everything]) }
+            state.add(.announce([everything]))
             for command in dropped { state.add(command) }
         }
         proceed()
     }
+
+    package func purge(_ purges: [Purge], _ now: Int64) {
+        let announced = FleetPurge.all(of: purges, at: now)
+        shared.withLock { state in
+            // What they have found may be what is purged.
+            state.loads.voidAll()
+            guard state.level == .ready else { return state.lost.note(announced) }
+            state.add(.announce(announced))
+        }
+        proceed()
+    }
+
+    package func addTagFields(_ names: [[UInt8]]) { mailbox.post(.tagFields(names)) }
 
     package func flush(_ completion: @escaping @Sendable () -> Void) {
         let isAccepted = shared.withLock { state in
@@ -232,5 +255,10 @@ enum LevelMessage: Sendable {
     case work
     /// The engine's name was looked up.
     case resolved(ServerAddresses, attempt: UInt64)
+    /// It is known what the gateway does for the fleet.
+    case begin
+    /// The gateway has purged what it was given.
+    case carriedOut
+    case tagFields([[UInt8]])
     case close
 }

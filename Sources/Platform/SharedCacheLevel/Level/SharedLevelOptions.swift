@@ -49,6 +49,21 @@ package struct SharedLevelOptions: Sendable {
     package var closeMilliseconds: Int64 = 2000
     /// How long it is not taken into use again after an error that will hardly pass by itself.
     package var holdOffMilliseconds: Int64 = 5000
+    /// The gateway's name, for those who look at the fleet.
+    package var gateway = Array("gateway".utf8)
+    /// How often what others have purged is read.
+    package var pollMilliseconds: Int64 = 100
+    /// For how long the gateway trusts what it has stored itself while it does not hear from the
+    /// engine; after that everything is confirmed by its origin.
+    package var graceMilliseconds: Int64 = 10_000
+    /// Where it is kept up to which purge the gateway has carried everything out; `nil` if it
+    /// stores nothing that outlives it.
+    package var positionFile: String?
+    /// Whether something may be stored in the gateway's own tiers when it begins.
+    package var hasOwnEntries = false
+    /// Purges and removed keys that the engine keeps for gateways that are away, roughly.
+    package var keptPurges: Int64 = 16_384
+    package var keptRemovals: Int64 = 65_536
     package var breaker = CircuitBreaker.Options()
     package var backoff = ReconnectBackoff()
 

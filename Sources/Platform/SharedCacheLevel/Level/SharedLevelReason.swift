@@ -19,6 +19,8 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
     case protocolError = "protocol_error"
     /// More changes are waiting than may.
     case overloaded
+    /// The streams or the generation are gone, or another gateway has begun them anew.
+    case begunAnew = "begun_anew"
     /// The level has been closed.
     case closed
 
@@ -120,7 +122,7 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
             .refused, .otherSecret, .protocolError, .outOfMemory, .writesRefused:
             true
         case .unreachable, .connectTimeout, .stalled, .closedByServer, .overloaded, .closed,
-            .loading, .timeout, .damaged, .foreign, .incomplete, .tooManyVariants, .voided:
+            .begunAnew, .loading, .timeout, .damaged, .foreign, .incomplete, .tooManyVariants, .voided:
             false
         }
     }
@@ -134,6 +136,9 @@ package enum SharedLevelEvent: Sendable, Equatable {
     case ready(product: String, version: String)
     /// It is not in use any longer, or could not be taken into use.
     case off(SharedLevelReason, detail: String)
+    /// Everything in the gateway's own tiers is confirmed by its origin before it is used again.
+    /// - Parameter why: a reason of `PurgeFollower`, `away` or `unreadable`.
+    case madeStale(_ why: String)
 }
 
 /// The counts of the level since the start, and how it is doing.
@@ -163,6 +168,18 @@ package struct SharedLevelStatistics: Sendable, Equatable {
     package var queueCommands = 0
     /// Keys that could not be removed yet.
     package var lostKeys = 0
+    /// Whether it has caught up with what others have purged.
+    package var isFollowing = false
+    /// Purges and removed keys of others that were carried out here.
+    package var purgesReceived: UInt64 = 0
+    package var removalsReceived: UInt64 = 0
+    /// Purges of this gateway that the others were told of.
+    package var purgesSent: UInt64 = 0
+    package var removalsSent: UInt64 = 0
+    /// How often everything was made stale because something may have been missed.
+    package var madeStale: UInt64 = 0
+    /// Gateways that were there when that was last read, this one included; 0 before that.
+    package var members = 0
     /// How many lookups took up to 1, 2, 4… milliseconds; the last one counts all others.
     package var latencies = [UInt64](repeating: 0, count: latencyBounds.count + 1)
     /// How often what went wrong.

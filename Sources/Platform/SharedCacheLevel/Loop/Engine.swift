@@ -9,12 +9,9 @@ struct Engine {
     let keyring: SharedKeyring
     /// Which run of the engine it is; empty if it does not say.
     private(set) var run: [UInt8] = []
-    /// The number of the generation that is written under; `nil` if it is not known.
+    /// The number of the generation that everything belongs to; `nil` if it is not known.
     var generation: SharedToken?
-    /// The one that the last reply named: what lookups find is compared with it.
-    var readGeneration: SharedToken?
-    /// Own purges and removals so far: replies to what was sent before are outdated.
-    private(set) var purges: UInt64 = 0
+    /// Own removals so far: replies to what was sent before are outdated.
     private(set) var removals: UInt64 = 0
     var clock = EngineClock()
     /// The numbers of keys that have one, as far as they are known.
@@ -28,7 +25,7 @@ struct Engine {
 
     /// Keys whose numbers are remembered at most. Without it a store may be in vain.
     private static let keyLimit = 16_384
-    /// How long the generation lives without any gateway.
+    /// How long the generation and the streams live without any gateway.
     static let generationSeconds: Int64 = 7 * 86_400
     /// How long the number of a removed key lives: longer than a request.
     static let numberMilliseconds: Int64 = 600_000
@@ -71,8 +68,11 @@ struct Engine {
     }
 
     /// The name of the generation, of this run of the engine.
-    var generationName: [UInt8] {
-        (names.generations(.all) ?? []) + [UInt8(ascii: ":")] + run
+    var generationName: [UInt8] { names.generation(run: run) }
+
+    /// The epoch of the streams: it begins with the generation.
+    var epoch: UInt64 {
+        generation?.bytes.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) } ?? 0
     }
 
     // MARK: Generations
@@ -81,15 +81,6 @@ struct Engine {
     mutating func began(_ run: [UInt8]) {
         self.run = run
         generation = nil
-        readGeneration = nil
-    }
-
-    /// A new number for everything. Returns its record.
-    mutating func purge() -> [UInt8]? {
-        let drawn = SharedToken.drawn()
-        purges += 1
-        generation = drawn
-        return record(drawn, under: generationName)
     }
 
     /// The record of a number.

@@ -12,7 +12,10 @@ extension LevelLoop {
         case .store(let store): sendStore(store)
         case .forget(let key, let variants): sendForgetting(key, variants)
         case .remove(let key): sendRemoval(key)
-        case .purge: sendPurge()
+        case .announce(let purges): announce(purges)
+        case .confirm(let completion): confirm(completion)
+        case .readMembers(let completion): sendGetAll(engine.names.members, .members(completion))
+        case .publishPolicy(let policy, let completion): publish(policy, completion)
         case .addChunk(let body, let number, let chunk):
             let name = engine.names.chunk(body.digest, body: body.token, number)
             guard
@@ -42,6 +45,14 @@ extension LevelLoop {
         }
     }
 
+    func sendGetAll(_ hash: [UInt8], _ expected: Expected) {
+        send(expected) {
+            $0.begin(2)
+            $0.add("HGETALL")
+            $0.add(hash)
+        }
+    }
+
     // MARK: Lookups
 
     private func sendLoad(
@@ -55,16 +66,8 @@ extension LevelLoop {
             load.look?.fail(.busy)
             return answer(pending, [])
         }
-        if !hasAskedGeneration {
-            hasAskedGeneration = true
-            sendGet(engine.generationName, .generation(purges: engine.purges))
-        }
         wait(for: pending)
-        send(.value(pending)) {
-            $0.begin(2)
-            $0.add("HGETALL")
-            $0.add(engine.hash(pending.digest))
-        }
+        sendGetAll(engine.hash(pending.digest), .value(pending))
     }
 
     // MARK: Stores
@@ -118,7 +121,7 @@ extension LevelLoop {
             key: [UInt8](response.key), vary: response.varyKey, head: [UInt8](response.head),
             times: times, trust: response.policy,
             instance: Engine.instance(generation, engine.number(of: response.keyHash)),
-            born: .beginning(of: 0))
+            born: pending.store.born)
         let name = engine.names.value(pending.digest, variant: field)
         var chunks = pending.ownChunks
         if case .chunks(_, let known) = pending.store.body { chunks = known }
@@ -306,6 +309,7 @@ extension LevelLoop {
             return giveUp(.removed(key))
         }
         let hash = engine.hash(digest)
+        askWhetherStored(key, hash)
         send(.removed(key)) {
             $0.begin(2)
             $0.add("UNLINK")
@@ -333,48 +337,36 @@ extension LevelLoop {
         }
     }
 
-    private func sendPurge() {
-        hasAskedGeneration = false
-        send(.purged) {
-            $0.begin(2)
-            $0.add("UNLINK")
-            $0.add(engine.generationName)
-        }
-        guard let record = engine.purge() else { return }
-        sendGeneration(record, ifNone: false)
-    }
-
-    /// Writes the number of the generation.
-    private func sendGeneration(_ record: [UInt8], ifNone: Bool) {
-        send(.nothing) {
-            $0.begin(ifNone ? 6 : 5)
-            $0.add("SET")
-            $0.add(engine.generationName)
+    /// Sees to it that there are a generation and the streams.
+    /// - Parameter anew: whether they begin anew in any case.
+    func begin(anew: Bool) {
+        let name = engine.generationName
+        guard let record = engine.record(.drawn(), under: name) else { return }
+        send(.begun) {
+            $0.begin(9)
+            $0.add("EVAL")
+            $0.add(Array(SharedScript.begin.text.utf8))
+            $0.add(3)
+            $0.add(name)
+            $0.add(engine.names.stream)
+            $0.add(engine.names.removed)
             $0.add(record)
-            $0.add("EX")
             $0.add(Engine.generationSeconds)
-            if ifNone { $0.add("NX") }
+            $0.add(anew ? 1 : 0)
         }
     }
 
-    /// Asks for the number of the generation.
-    /// - Parameter beginning: whether there may be none yet.
-    func askForGeneration(beginning: Bool) {
-        if beginning {
-            let name = engine.generationName
-            if let record = engine.record(.drawn(), under: name) {
-                sendGeneration(record, ifNone: true)
+    /// Asks what the streams are like, and under which number everything is.
+    func askForStreams() {
+        sendGet(engine.generationName, .generation)
+        for name in [engine.names.stream, engine.names.removed] {
+            send(.streamState(name)) {
+                $0.begin(3)
+                $0.add("XINFO")
+                $0.add("STREAM")
+                $0.add(name)
             }
-            sendExpirySeconds(name)
         }
-        sendGet(engine.generationName, .generation(purges: engine.purges))
-    }
-
-    /// The same where there is one that cannot be used.
-    func replaceGeneration() {
-        guard let record = engine.purge() else { return }
-        sendGeneration(record, ifNone: false)
-        sendGet(engine.generationName, .generation(purges: engine.purges))
     }
 
     func sendExpirySeconds(_ name: [UInt8]) {

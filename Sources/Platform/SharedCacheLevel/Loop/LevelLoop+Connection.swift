@@ -6,6 +6,9 @@ import SharedCache
 
 // Bytes to and from the engine, and the end of a connection.
 extension LevelLoop {
+    /// Whether commands can be sent.
+    var isConnected: Bool { hasOpened && connection.isReady }
+
     func perform(_ action: RedisConnection.Action) {
         switch action {
         case .none: break
@@ -93,6 +96,7 @@ extension LevelLoop {
         preparations = 0
         let hasProbe = probeDeadline != nil
         probeDeadline = nil
+        stopFollowing()
         socket.close()
         output = CommandOutput()
         reader = RESPReader(limits: Self.limits)

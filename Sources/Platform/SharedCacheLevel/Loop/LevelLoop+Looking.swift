@@ -25,8 +25,7 @@ extension LevelLoop {
             guard let name = $0.key.bytes, let value = $0.value.bytes else { return nil }
             return (name, value)
         }
-        guard let generation = engine.readGeneration,
-            let number = readNumber(pending, fields)
+        guard let generation = engine.generation, let number = readNumber(pending, fields)
         else { return complete(pending) }
         let instance = Engine.instance(generation, number.token)
         for (name, value) in fields where name.count == Self.fieldBytes {
@@ -94,7 +93,7 @@ extension LevelLoop {
                 return nil
             }
             guard let vary = VaryKey(bytes: Array(bytes[value.vary])) else { return nil }
-            return FoundValue(bytes, value, vary)
+            return judged(FoundValue(bytes, value, vary), pending)
         case .failure(let error):
             count(SharedLevelReason(error))
             if case .deleteAndReport = error.handling {
@@ -102,6 +101,26 @@ extension LevelLoop {
                     [field, Engine.chunksField(of: field)], of: engine.hash(pending.digest),
                     .nothing)
             }
+            return nil
+        }
+    }
+
+    /// What the purges make of a value.
+    private func judged(_ found: FoundValue, _ pending: PendingLoad) -> FoundValue? {
+        let verdict = pending.withKey { key in
+            found.bytes.withUnsafeBytes { bytes in
+                fleet.table?.verdict(
+                    key: key, head: UnsafeRawBufferPointer(rebasing: bytes[found.value.head]),
+                    born: found.value.born)
+            }
+        }
+        switch verdict {
+        case .current: return found
+        case .stale(let since):
+            found.staleSince = since
+            return found
+        case .gone, .unknown, nil:
+            count(.voided)
             return nil
         }
     }
@@ -225,13 +244,10 @@ extension LevelLoop {
             let made = StoredMetadata(
                 storedHead: head.bindMemory(to: UInt8.self).span, times: times,
                 hasQuery: load.key.contains(UInt8(ascii: "?")), options: load.policy)
-            guard var metadata = made else { return nil }
-            if let since = value.staleSince {
-                guard let own = engine.clock.ownSeconds(since) else { return nil }
-                metadata = metadata.stale(since: own)
-            }
+            guard let metadata = made else { return nil }
             let loaded = LoadedHead(
-                vary: found.vary, metadata: metadata, policy: value.trust, head: head)
+                vary: found.vary, metadata: metadata, policy: value.trust, head: head,
+                staleSince: found.staleSince)
             switch value.body {
             case .inline:
                 let body = UnsafeRawBufferPointer(rebasing: bytes[value.recordCount...])

@@ -30,7 +30,6 @@ extension LevelLoop {
     func pump() {
         guard connection.isReady else { return flush() }
         repeat {
-            hasAskedGeneration = false
             while hasOpened, first < commands.count, output.unsentCount < Self.outputBytes,
                 connection.pipeline.count < Self.pipelineLimit
             {

@@ -20,8 +20,10 @@ extension LevelLoop {
     /// It is known which run it is.
     func began(_ run: [UInt8]) {
         engine.began(run)
-        preparations = 2
-        askForGeneration(beginning: true)
+        // The generation, two streams, and the time.
+        preparations = 4
+        begin(anew: false)
+        askForStreams()
         askForTime()
         flush()
     }
@@ -36,8 +38,7 @@ extension LevelLoop {
         guard preparations > 0 else { return }
         preparations -= 1
         guard preparations == 0 else { return }
-        isPrepared = true
-        proceedToReady()
+        checked()
     }
 
     /// Takes the level into use, or probes the engine first.
@@ -78,7 +79,9 @@ extension LevelLoop {
             guard !state.isClosing else { return true }
             let lost = state.lost.take()
             // What was changed meanwhile is removed before what is accepted from now on.
-            var removals: [SharedCommand] = lost.isEverything ? [.purge] : []
+            let everything = FleetPurge.everything(isSoft: false, at: Clock.wallSeconds())
+            let purges = lost.isEverything ? [everything] : lost.purges
+            var removals: [SharedCommand] = purges.isEmpty ? [] : [.announce(purges)]
             for (key, hash) in lost.keys {
                 removals.append(.remove(SharedKey(bytes: key, hash: hash)))
             }
@@ -144,7 +147,9 @@ extension LevelLoop {
 
     func maintain() {
         maintenanceAt = now + Self.maintenanceMilliseconds
-        sendExpirySeconds(engine.generationName)
+        for name in [
+            engine.generationName, engine.names.stream, engine.names.removed,
+        ] { sendExpirySeconds(name) }
         askForTime()
         flush()
     }

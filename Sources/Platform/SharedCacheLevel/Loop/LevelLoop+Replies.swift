@@ -23,7 +23,26 @@ extension LevelLoop {
         case .early:
             // Its entry will find that it is missing.
             if let error { count(SharedLevelReason(error.code)) }
-        case .removed, .purged:
+        case .fieldCount(let removal): removal.fields = reply.integer ?? 0
+        case .numberCount(let removal):
+            removal.fields -= reply.integer ?? 0
+            tell(removal)
+        case .announced(let purge): announced(purge, reply)
+        case .told: if let error { count(SharedLevelReason(error.code)) }
+        case .begun:
+            if let error { disconnect(.transport("\(error)"), because: .init(error.code)) }
+        case .streamState(let name): readState(of: name, reply)
+        case .streamsThere:
+            if reply.integer != 2 {
+                disconnect(.transport("its streams are gone"), because: .begunAnew)
+            }
+        case .streams(let asked): readStreams(reply, asked: asked)
+        case .members(let completion): readMembers(reply, completion)
+        case .confirmations: readConfirmations(reply)
+        case .published(let completion): completion(reply.isOK)
+        case .policyVersion: readPolicyVersion(reply)
+        case .policy(let version): readPolicy(reply, version: version)
+        case .removed:
             // A value of another type is not one of ours.
             if let error, error.code != .wrongType { failedToRemove(expected, error) }
         case .predecessor(let digest, let successor):
@@ -31,7 +50,7 @@ extension LevelLoop {
                 token != successor
             else { break }
             sendDropping(SharedBody(digest: digest, token: token), chunks, isRead: true)
-        case .generation(let purges): readGeneration(reply, purges)
+        case .generation: readGeneration(reply)
         case .value(let load): readValue(load, reply)
         case .chunkOfLoad(let load, let found, let number):
             readChunk(load, found, number, reply)
@@ -55,11 +74,15 @@ extension LevelLoop {
     /// What will not be replied to.
     func giveUp(_ expected: Expected) {
         switch expected {
-        case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe:
+        case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe,
+            .fieldCount, .numberCount, .told, .begun, .streamState, .streamsThere, .streams,
+            .confirmations, .policyVersion, .policy:
             break
+        case .announced(let purge): level.shared.withLock { $0.lost.note([purge]) }
+        case .members(let completion): completion(nil)
+        case .published(let completion): completion(false)
         case .stored(let store): lose(store.store.key)
         case .removed(let key): lose(key)
-        case .purged: level.shared.withLock { $0.lost.noteEverything() }
         case .value(let load), .chunkOfLoad(let load, _, _), .presence(let load, _):
             if !load.isOver {
                 load.load.look?.fail(.busy)
@@ -81,7 +104,13 @@ extension LevelLoop {
                 [])
         case .store(let store): lose(store.key)
         case .forget(let key, _), .remove(let key): lose(key)
-        case .purge: level.shared.withLock { $0.lost.noteEverything() }
+        case .announce(let purges): level.shared.withLock { $0.lost.note(purges) }
+        case .confirm(let completion):
+            let own = String(decoding: options.gateway, as: UTF8.self)
+            completion(
+                FleetReceipt(isRecorded: false, confirmed: [own], unconfirmed: fleet.others))
+        case .readMembers(let completion): completion(nil)
+        case .publishPolicy(_, let completion): completion(false)
         // Its chunks expire.
         case .addChunk, .dropBody: break
         case .readChunk(_, _, _, _, let completion): completion(.gone)
@@ -152,40 +181,55 @@ extension LevelLoop {
         prepared()
     }
 
-    private func readGeneration(_ reply: RESPValue, _ purges: UInt64) {
+    private func readGeneration(_ reply: RESPValue) {
         if let error = reply.redisError {
-            engine.readGeneration = nil
             if !heed(error) { waitForGeneration(SharedLevelReason(error.code), "\(error)") }
             return
         }
         guard let record = reply.bytes else {
-            engine.readGeneration = nil
-            guard purges == engine.purges else { return }
-            engine.generation = nil
             // It was evicted, or deleted; or the engine did not take it.
             if isPreparing {
                 return waitForGeneration(.outOfMemory, "the engine does not keep a key")
             }
-            return askForGeneration(beginning: true)
+            return disconnect(.transport("its generation is gone"), because: .begunAnew)
         }
         do throws(SharedRecordError) {
             let number = try engine.number(record, under: engine.generationName)
-            engine.readGeneration = number
-            if purges == engine.purges { engine.generation = number }
-            prepared()
-        } catch {
-            engine.readGeneration = nil
-            guard purges == engine.purges else { return }
-            engine.generation = nil
-            switch error.handling {
-            case .deleteAndReport:
-                count(.damaged)
-                replaceGeneration()
-            case .leave where error == .notOurs: replaceGeneration()
-            case .leave, .leaveAndReport:
-                disconnect(.transport("the generation: \(error)"), because: .init(error))
+            guard let known = engine.generation else {
+                engine.generation = number
+                return prepared()
             }
+            if number != known {
+                disconnect(.transport("another gateway has begun anew"), because: .begunAnew)
+            }
+        } catch {
+            switch error.handling {
+            case .deleteAndReport: count(.damaged)
+            case .leave where error == .notOurs: break
+            case .leave, .leaveAndReport:
+                return disconnect(
+                    .transport("the generation: \(error)"), because: .init(error))
+            }
+            begin(anew: true)
+            flush()
+            disconnect(.transport("the generation: \(error)"), because: .begunAnew)
         }
+    }
+
+    /// What the engine says about a stream.
+    private func readState(of name: [UInt8], _ reply: RESPValue) {
+        if let error = reply.redisError, error.code != .other {
+            return disconnect(.transport("\(error)"), because: .init(error.code))
+        }
+        guard let stream = PurgeFollower.Stream(reply, epoch: engine.epoch) else {
+            return disconnect(.transport("a stream is not there"), because: .begunAnew)
+        }
+        if name == engine.names.stream {
+            fleet.purges.stream = stream
+        } else {
+            fleet.removed.stream = stream
+        }
+        prepared()
     }
 
     private func waitForGeneration(_ reason: SharedLevelReason, _ detail: String) {

@@ -34,12 +34,12 @@ final class LevelLoop: EventHandler {
     /// Lookups that were sent and not answered, by their deadlines.
     var loads: [PendingLoad] = []
     var firstLoad = 0
-    /// Whether the generation was asked for since commands were last taken.
-    var hasAskedGeneration = false
+    var fleet: FleetState
     var hasOpened = false
     /// What the engine is; `nil` before it has said so.
     var server: RedisServer?
-    /// Whether the generation and the engine's time are known.
+    /// Whether the generation and the engine's time are known, and what others have purged has been
+    /// carried out here.
     var isPrepared = false
     /// What is waited for before that.
     var preparations = 0
@@ -102,6 +102,7 @@ final class LevelLoop: EventHandler {
         limits.unsentBytes = 256 << 20
         connection = RedisConnection(level.options.session, options: timing, limits: limits)
         engine = Engine(level.options)
+        fleet = FleetState(level.options, now: Clock.monotonicMilliseconds())
         breaker = CircuitBreaker(
             options: level.options.breaker, now: Clock.monotonicMilliseconds())
         super.init()
@@ -130,8 +131,14 @@ final class LevelLoop: EventHandler {
         case .work: takeCommands()
         case .resolved(let addresses, let attempt):
             socket.resolved(addresses, attempt: attempt)
+        case .begin: checked()
+        case .carriedOut: carriedOut()
+        case .tagFields(let names):
+            fleet.tagFields += names
+            fleet.table?.setTagFields(fleet.tagFields)
         case .close:
             guard endsAt == nil else { return }
+            signOff()
             level.shared.withLock { state in
                 for command in state.bodies.abandonAll() { state.add(command) }
             }
@@ -170,6 +177,10 @@ final class LevelLoop: EventHandler {
             _ = breaker.failed(.probe, now: now, random: random.next())
         }
         if isReady, now >= maintenanceAt { maintain() }
+        if let pollAt = fleet.pollAt, now >= pollAt { poll() }
+        if fleet.isFollowing, now >= fleet.signAt { sign() }
+        if let at = confirmationsAt, now >= at { askForConfirmations() }
+        distrust(now)
         proceedToReady()
         endIfDone()
         updateDeadline()
@@ -180,6 +191,9 @@ final class LevelLoop: EventHandler {
         if firstLoad < loads.count { next.append(loads[firstLoad].deadline) }
         if first < commands.count { next.append(now + options.timeoutMilliseconds) }
         if isReady { next.append(maintenanceAt) }
+        next += [fleet.pollAt, confirmationsAt].compactMap { $0 }
+        if fleet.isFollowing, isConnected { next.append(fleet.signAt) }
+        if level.duties.withLock({ $0 != nil }) { next.append(fleet.staleAt) }
         if isPrepared, !isReady {
             if holdOffUntil > now { next.append(holdOffUntil) }
             switch breaker.state {
@@ -203,6 +217,9 @@ final class LevelLoop: EventHandler {
     func end() {
         endsAt = nil
         isReady = false
+        fleet.keepAt = 0
+        keepPosition(now)
+        endConfirmations()
         endLoads()
         let end = connection.closed(.stopped, now: now, random: 0)
         hasOpened = false

@@ -41,6 +41,8 @@ final class FoundValue: @unchecked Sendable {
     let bytes: [UInt8]
     let value: SharedValue
     let vary: VaryKey
+    /// Since when a soft purge has made it stale, in seconds since 1970; 0 if none has.
+    var staleSince: Int64 = 0
     /// A body in chunks, as it is read; empty if it stays in the engine.
     var body: [UInt8] = []
     /// Whether a part of it is missing.
@@ -92,13 +94,30 @@ enum Expected: Sendable {
     case early
     /// A removal; if it fails, the key was not removed.
     case removed(SharedKey)
-    /// A purge.
-    case purged
+    /// Fields of the hash of a key that is about to be removed, and whether one of them is its
+    /// number.
+    case fieldCount(PendingRemoval)
+    case numberCount(PendingRemoval)
+    /// The place of an own purge in the stream.
+    case announced(FleetPurge)
+    /// What was told to others; if it fails, they are not told.
+    case told
+    /// Whether the streams are there.
+    case begun
+    /// What a stream is like.
+    case streamState([UInt8])
+    case streamsThere
+    /// - Parameter asked: when, in milliseconds of the monotonic clock.
+    case streams(asked: Int64)
+    case members(@Sendable ([FleetMember]?) -> Void)
+    case confirmations
+    case published(@Sendable (Bool) -> Void)
+    case policyVersion
+    case policy(version: [UInt8])
     /// The body of the variant's predecessor.
     case predecessor(digest: [UInt8], successor: SharedToken?)
     /// The number of the generation.
-    /// - Parameter purges: own purges before it was sent.
-    case generation(purges: UInt64)
+    case generation
     case value(PendingLoad)
     case chunkOfLoad(PendingLoad, FoundValue, number: UInt32)
     case presence(PendingLoad, FoundValue)

@@ -1,0 +1,344 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import RedisProtocol
+import SharedCache
+
+// Following what the other gateways purge: both streams are read several times a second, which also
+// shows that nothing has been missed until then.
+extension LevelLoop {
+    /// What the streams are like has been asked and answered.
+    func checked() {
+        let now = now
+        guard level.duties.withLock({ $0 != nil }), connection.isReady, preparations == 0,
+            !fleet.isReading, let purges = fleet.purges.stream, let removed = fleet.removed.stream
+        else { return }
+        if fleet.table?.goesOn(in: purges) != true {
+            fleet.table = PurgeTable(
+                floor: purges.beginning(of: engine.epoch), tagFields: fleet.tagFields)
+        }
+        _ = fleet.purges.follower.connected()
+        _ = fleet.removed.follower.connected()
+        perform(fleet.purges.follower.checked(purges, now: now))
+        perform(fleet.removed.follower.checked(removed, now: now))
+        // The table may have to be read from before where the gateway is.
+        if let table = fleet.table { fleet.purges.cursor = table.position }
+        fleet.removed.cursor = fleet.removed.follower.position ?? fleet.removed.cursor
+        (fleet.purges.isDrained, fleet.removed.isDrained) = (false, false)
+        guard isConnected else { return }
+        fleet.isReading = true
+        poll()
+    }
+
+    private func perform(_ action: PurgeFollower.Action) {
+        switch action {
+        // What is to be read is read anyway.
+        case .none, .read, .check: break
+        case .beginEpoch: disconnect(.transport("its streams are gone"), because: .begunAnew)
+        case .makeAllStale(let reason, _): makeAllStale(reason.rawValue)
+        case .join: joined()
+        }
+    }
+
+    /// Has everything in the gateway's own tiers confirmed by its origin before it is used.
+    private func makeAllStale(_ why: String) {
+        fleet.addStale()
+        fleet.staleAt = now + Self.staleAgainMilliseconds
+        level.shared.withLock { $0.statistics.madeStale += 1 }
+        level.onEvent(.madeStale(why))
+        carryOutNext()
+    }
+
+    /// It has been away from the engine for longer than the grace period.
+    func distrust(_ now: Int64) {
+        guard now >= fleet.staleAt, level.duties.withLock({ $0 != nil }) else { return }
+        makeAllStale("away")
+    }
+
+    private func joined() {
+        guard fleet.isFollowing else { return }
+        noteBorn()
+        guard !isPrepared else { return }
+        isPrepared = true
+        sign()
+        proceedToReady()
+    }
+
+    // MARK: Reading
+
+    /// Entries read at once.
+    static let pollEntries = 512
+    /// How long after the last time everything is made stale again, while the engine is away.
+    static let staleAgainMilliseconds: Int64 = 60_000
+
+    func poll() {
+        guard fleet.isReading, isConnected else { return }
+        fleet.pollAt = nil
+        guard fleet.waiting < FleetState.waitingPurges else {
+            fleet.pollAt = now + options.pollMilliseconds
+            return
+        }
+        sendGet(engine.generationName, .generation)
+        send(.streamsThere) {
+            $0.begin(3)
+            $0.add("EXISTS")
+            $0.add(engine.names.stream)
+            $0.add(engine.names.removed)
+        }
+        send(.streams(asked: now)) {
+            $0.begin(8)
+            $0.add("XREAD")
+            $0.add("COUNT")
+            $0.add(Int64(Self.pollEntries))
+            $0.add("STREAMS")
+            $0.add(engine.names.stream)
+            $0.add(engine.names.removed)
+            $0.add(fleet.purges.cursor.entry)
+            $0.add(fleet.removed.cursor.entry)
+        }
+        flush()
+    }
+
+    func readStreams(_ reply: RESPValue, asked: Int64) {
+        if let error = reply.redisError {
+            return disconnect(.transport("\(error)"), because: .init(error.code))
+        }
+        let streams = reply.streams
+        let purges = streams[engine.names.stream] ?? []
+        let removed = streams[engine.names.removed] ?? []
+        for entry in purges { take(purge: entry) }
+        for entry in removed { take(removal: entry) }
+        guard isConnected else { return }
+        fleet.purges.isDrained = purges.count < Self.pollEntries
+        fleet.removed.isDrained = removed.count < Self.pollEntries
+        if fleet.purges.isDrained, fleet.removed.isDrained {
+            if now - asked > Self.longPollMilliseconds { recheck() }
+            fleet.currentSince = max(fleet.currentSince, asked)
+            fleet.pollAt = now + options.pollMilliseconds
+        } else {
+            fleet.pollAt = now
+        }
+        advance()
+    }
+
+    /// A reading that took longer than this: entries may have been removed before they were read.
+    private static let longPollMilliseconds: Int64 = 5000
+
+    /// Asks what the streams are like, as at the beginning.
+    private func recheck() {
+        disconnect(.transport("the streams were not read for too long"), because: .stalled)
+    }
+
+    private func take(purge entry: RESPStreamEntry) {
+        guard let position = PurgePosition(epoch: engine.epoch, entry: entry.id) else { return }
+        defer {
+            fleet.purges.cursor = position
+            fleet.table?.read(to: position)
+        }
+        guard let record = entry.record else { return }
+        let purge: FleetPurge
+        var isOwn = false
+        do throws(SharedRecordError) {
+            let entry = try PurgeEntry(record: record, under: engine.names.stream, engine.keyring)
+            isOwn = entry.gateway == fleet.instance.bytes
+            purge = FleetPurge(
+                pattern: entry.pattern, isSoft: entry.isSoft,
+                seconds: engine.clock.ownSeconds(entry.seconds) ?? entry.seconds)
+        } catch {
+            count(SharedLevelReason(error))
+            let replacement = PurgeEntry.replacement(for: error)
+            purge = FleetPurge(
+                pattern: replacement.pattern, isSoft: replacement.isSoft,
+                seconds: Clock.wallSeconds())
+        }
+        fleet.table?.add(purge, at: position)
+        // What was there before it joined.
+        guard let done = fleet.purges.follower.position, done.isBefore(position) ?? false else {
+            return
+        }
+        guard !isOwn else { return }
+        // Lookups that have read before may have found it.
+        level.shared.withLock { state in
+            state.loads.voidAll()
+            state.statistics.purgesReceived += 1
+        }
+        fleet.add(purge.purge)
+    }
+
+    private func take(removal entry: RESPStreamEntry) {
+        guard let position = PurgePosition(epoch: engine.epoch, entry: entry.id) else { return }
+        fleet.removed.cursor = position
+        guard let record = entry.record else { return }
+        do throws(SharedRecordError) {
+            let removal = try RemovedKey(
+                record: record, under: engine.names.removed, engine.keyring)
+            guard removal.instance != fleet.instance else { return }
+            let hash = removal.key.withUnsafeBytes { CacheKeyView.hash(of: $0) }
+            level.shared.withLock { state in
+                state.loads.void(hash)
+                _ = state.bodies.void(hash, nil)
+                state.statistics.removalsReceived += 1
+            }
+            level.duties.withLock { $0 }?.remove(removal.key)
+        } catch {
+            count(SharedLevelReason(error))
+            makeAllStale("unreadable")
+        }
+    }
+
+    // MARK: Carrying out
+
+    private func carryOutNext() {
+        guard !fleet.isCarryingOut, let batch = fleet.batches.first,
+            let duties = level.duties.withLock({ $0 })
+        else { return }
+        fleet.isCarryingOut = true
+        duties.purge(batch.purges) { [mailbox = level.mailbox] in mailbox.post(.carriedOut) }
+    }
+
+    /// The gateway has carried a batch out.
+    func carriedOut() {
+        guard fleet.isCarryingOut else { return }
+        fleet.isCarryingOut = false
+        fleet.batches.removeFirst()
+        carryOutNext()
+        advance()
+    }
+
+    /// What has been read counts as carried out when nothing waits.
+    private func advance() {
+        carryOutNext()
+        guard isConnected, fleet.isReading, fleet.batches.isEmpty else { return }
+        let now = now
+        if fleet.purges.isDrained { perform(fleet.purges.carriedOut(now: now)) }
+        if fleet.removed.isDrained { perform(fleet.removed.carriedOut(now: now)) }
+        guard fleet.isFollowing, isConnected else { return }
+        fleet.staleAt = fleet.currentSince + options.graceMilliseconds
+        noteBorn()
+        if fleet.signed != fleet.purges.follower.position { sign() }
+        keepPosition(now)
+    }
+
+    /// What is published from now on is known not to be purged up to here.
+    private func noteBorn() {
+        let born = fleet.isFollowing ? fleet.purges.follower.position : nil
+        level.shared.withLock { state in
+            state.born = born
+            state.statistics.isFollowing = born != nil
+        }
+    }
+
+    func keepPosition(_ now: Int64) {
+        guard let file = fleet.file, now >= fleet.keepAt, fleet.isFollowing,
+            let purges = fleet.purges.follower.position,
+            let removed = fleet.removed.follower.position
+        else { return }
+        let positions = PositionFile.Positions(purges: purges, removed: removed)
+        guard positions != fleet.kept else { return }
+        file.write(positions)
+        fleet.kept = positions
+        fleet.keepAt = now + 1000
+    }
+
+    /// There is no connection any longer.
+    func stopFollowing() {
+        let now = now
+        fleet.isReading = false
+        fleet.pollAt = nil
+        fleet.purges.disconnected(now: now)
+        fleet.removed.disconnected(now: now)
+        noteBorn()
+        endConfirmations()
+    }
+}
+
+/// An entry of a stream.
+struct RESPStreamEntry {
+    let id: [UInt8]
+    /// The record in it; `nil` for the entry that a stream begins with.
+    let record: [UInt8]?
+}
+
+extension RESPValue {
+    /// The reply to XREAD: a map, or in RESP2 an array of pairs; null for nothing.
+    fileprivate var streams: [[UInt8]: [RESPStreamEntry]] {
+        var pairs: [(RESPValue, RESPValue)] = []
+        if case .map(let entries) = self {
+            pairs = entries.map { ($0.key, $0.value) }
+        } else {
+            for case let parts? in (elements ?? []).map(\.elements) where parts.count == 2 {
+                pairs.append((parts[0], parts[1]))
+            }
+        }
+        var streams: [[UInt8]: [RESPStreamEntry]] = [:]
+        for (name, entries) in pairs {
+            guard let name = name.bytes else { continue }
+            streams[name] = (entries.elements ?? []).compactMap { entry in
+                guard let parts = entry.elements, parts.count == 2, let id = parts[0].bytes else {
+                    return nil
+                }
+                let fields = parts[1].elements ?? []
+                let isRecord = fields.count == 2 && fields[0].bytes == Array("r".utf8)
+                return RESPStreamEntry(id: id, record: isRecord ? fields[1].bytes : nil)
+            }
+        }
+        return streams
+    }
+}
+
+extension PurgeFollower.Stream {
+    /// Since when all of its entries are there.
+    fileprivate func beginning(of epoch: UInt64) -> PurgePosition {
+        guard hasRemoved else { return .beginning(of: epoch) }
+        return first ?? last ?? .beginning(of: epoch)
+    }
+
+    /// The reply to XINFO STREAM; `nil` if it is none.
+    init?(_ reply: RESPValue, epoch: UInt64) {
+        func position(_ name: String) -> PurgePosition? {
+            guard let entry = reply.value(of: name)?.bytes, entry != Array("0-0".utf8) else {
+                return nil
+            }
+            return PurgePosition(epoch: epoch, entry: entry)
+        }
+        guard let length = reply.value(of: "length")?.integer else { return nil }
+        // Versions before 7 do not say how many were ever added.
+        let added = reply.value(of: "entries-added")?.integer ?? .max
+        let first = reply.value(of: "first-entry")?.elements?.first?.bytes
+        self.init(
+            epoch: epoch,
+            first: first.flatMap { PurgePosition(epoch: epoch, entry: $0) },
+            last: position("last-generated-id"), hasRemoved: added > length,
+            lastDeleted: position("max-deleted-entry-id"))
+    }
+}
+
+extension PurgeEntry {
+    fileprivate init(
+        record: [UInt8], under name: [UInt8], _ keyring: SharedKeyring
+    ) throws(SharedRecordError) {
+        let read: Result<PurgeEntry, SharedRecordError> = record.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                return .success(try PurgeEntry(bytes, under: name, by: keyring))
+            } catch {
+                return .failure(error)
+            }
+        }
+        self = try read.get()
+    }
+}
+
+extension RemovedKey {
+    fileprivate init(
+        record: [UInt8], under name: [UInt8], _ keyring: SharedKeyring
+    ) throws(SharedRecordError) {
+        let read: Result<RemovedKey, SharedRecordError> = record.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                return .success(try RemovedKey(bytes, under: name, by: keyring))
+            } catch {
+                return .failure(error)
+            }
+        }
+        self = try read.get()
+    }
+}

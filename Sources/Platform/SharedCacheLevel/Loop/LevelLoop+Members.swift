@@ -1,0 +1,358 @@
+import CacheStore
+import Clocks
+import RedisProtocol
+import SharedCache
+
+// What this gateway tells the others: what it has purged and removed, that it is there, and who has
+// carried out what.
+extension LevelLoop {
+    // MARK: Purges
+
+    /// Writes purges to the stream. The reply says where they are in it.
+    func announce(_ purges: [FleetPurge]) {
+        for purge in purges {
+            let seconds = engine.clock.engineSeconds(purge.seconds) ?? purge.seconds
+            let name = engine.names.stream
+            guard
+                let record = PurgeEntry(
+                    purge.pattern, isSoft: purge.isSoft, seconds: seconds,
+                    by: fleet.instance.bytes
+                )?.record(under: name, by: engine.keyring)
+            else { return giveUp(.announced(purge)) }
+            sendEntry(record, to: name, keeping: options.keptPurges, .announced(purge))
+        }
+    }
+
+    private func sendEntry(
+        _ record: [UInt8], to stream: [UInt8], keeping count: Int64, _ expected: Expected
+    ) {
+        send(expected) {
+            $0.begin(9)
+            $0.add("XADD")
+            $0.add(stream)
+            // Others would not notice that it has begun anew.
+            $0.add("NOMKSTREAM")
+            $0.add("MAXLEN")
+            $0.add("~")
+            $0.add(count)
+            $0.add("*")
+            $0.add("r")
+            $0.add(record)
+        }
+    }
+
+    func announced(_ purge: FleetPurge, _ reply: RESPValue) {
+        if let error = reply.redisError { return failedToAnnounce(purge, error) }
+        guard let entry = reply.bytes,
+            let position = PurgePosition(epoch: engine.epoch, entry: entry)
+        else {
+            giveUp(.announced(purge))
+            return disconnect(.transport("its streams are gone"), because: .begunAnew)
+        }
+        // Replies that follow this one are to lookups that were sent after it.
+        fleet.table?.add(purge, at: position)
+        fleet.announced = position
+        level.shared.withLock { $0.statistics.purgesSent += 1 }
+    }
+
+    private func failedToAnnounce(_ purge: FleetPurge, _ error: RedisReplyError) {
+        giveUp(.announced(purge))
+        disconnect(.transport("\(error)"), because: SharedLevelReason(error.code))
+    }
+
+    // MARK: Removed keys
+
+    /// Whether there is anything of a key that is about to be removed: only then others may have it
+    /// as well, and are told.
+    func askWhetherStored(_ key: SharedKey, _ hash: [UInt8]) {
+        let removal = PendingRemoval(key)
+        send(.fieldCount(removal)) {
+            $0.begin(2)
+            $0.add("HLEN")
+            $0.add(hash)
+        }
+        send(.numberCount(removal)) {
+            $0.begin(3)
+            $0.add("HEXISTS")
+            $0.add(hash)
+            $0.add(Engine.numberField)
+        }
+    }
+
+    func tell(_ removal: PendingRemoval) {
+        let name = engine.names.removed
+        guard removal.fields > 0,
+            let record = RemovedKey(removal.key.bytes, by: fleet.instance)
+                .record(under: name, by: engine.keyring)
+        else { return }
+        level.shared.withLock { $0.statistics.removalsSent += 1 }
+        sendEntry(record, to: name, keeping: options.keptRemovals, .told)
+        flush()
+    }
+
+    // MARK: Being there
+
+    static let signMilliseconds: Int64 = 2000
+    /// How long a gateway is remembered that says nothing, in seconds.
+    private static let memberSeconds: Int64 = 86_400
+
+    /// Tells the others that this gateway is there, and what it has carried out.
+    func sign() {
+        guard isConnected, let position = fleet.purges.follower.position else { return }
+        fleet.signAt = now + Self.signMilliseconds
+        let report = level.duties.withLock { $0 }?.report() ?? []
+        let seconds = engine.clock.engineSeconds(Clock.wallSeconds()) ?? Clock.wallSeconds()
+        let name = engine.names.members
+        guard
+            let member = SharedMember(
+                options.gateway, fleet.instance, at: position, seconds: seconds,
+                report: report.count <= SharedMember.maximumReportBytes ? report : []),
+            let record = member.record(in: name, by: engine.keyring)
+        else { return }
+        fleet.signed = position
+        send(.told) {
+            $0.begin(4)
+            $0.add("HSET")
+            $0.add(name)
+            $0.add(member.field)
+            $0.add(record)
+        }
+        sendExpirySeconds(name)
+        sendGet(engine.names.policyVersion, .policyVersion)
+        flush()
+    }
+
+    /// It will not be there any longer.
+    func signOff() {
+        guard isConnected else { return }
+        sendFields([fleet.instance.text], of: engine.names.members, .nothing)
+        flush()
+    }
+
+    // MARK: Members
+
+    /// Reads the reply to a question for all members.
+    private func members(_ reply: RESPValue) -> [SharedMember]? {
+        guard reply.redisError == nil, let entries = reply.entries else { return nil }
+        let name = engine.names.members
+        var members: [SharedMember] = []
+        for entry in entries {
+            guard let field = entry.key.bytes, let record = entry.value.bytes else { continue }
+            do throws(SharedRecordError) {
+                members.append(
+                    try SharedMember(record: record, field: field, in: name, engine.keyring))
+            } catch {
+                count(SharedLevelReason(error))
+                guard case .deleteAndReport = error.handling else { continue }
+                sendFields([field], of: name, .nothing)
+            }
+        }
+        let seconds = engine.clock.engineSeconds(Clock.wallSeconds()) ?? Clock.wallSeconds()
+        let gone = members.filter { seconds - $0.seconds > Self.memberSeconds }
+        if !gone.isEmpty { sendFields(gone.map(\.field), of: name, .nothing) }
+        return members.filter { seconds - $0.seconds <= Self.memberSeconds }
+    }
+
+    /// How long ago a member has said that it is there, in seconds.
+    private func age(_ member: SharedMember) -> Int64 {
+        let seconds = engine.clock.engineSeconds(Clock.wallSeconds()) ?? Clock.wallSeconds()
+        return max(0, seconds - member.seconds)
+    }
+
+    /// Whether a member may still use what it has without asking anybody: after that it has
+    /// everything confirmed by its origin until it has caught up.
+    private func isThere(_ member: SharedMember) -> Bool {
+        age(member) * 1000 <= options.graceMilliseconds + Self.signMilliseconds + 1000
+    }
+
+    func readMembers(_ reply: RESPValue, _ completion: @Sendable ([FleetMember]?) -> Void) {
+        guard let members = members(reply) else { return completion(nil) }
+        noteMembers(members)
+        let purges = engine.epoch
+        let found = members.map { member in
+            FleetMember(
+                name: member.name, instance: member.field, age: age(member) * 1000,
+                isCurrent: member.position.epoch == purges
+                    && member.position.isBefore(fleet.purges.cursor) == false,
+                isSelf: member.instance == fleet.instance, report: member.report)
+        }
+        completion(found.sorted { $0.name.lexicographicallyPrecedes($1.name) })
+    }
+
+    private func noteMembers(_ members: [SharedMember]) {
+        let there = members.filter { isThere($0) && $0.instance != fleet.instance }
+        fleet.others = there.map { $0.text }.sorted()
+        level.shared.withLock { $0.statistics.members = there.count + 1 }
+    }
+
+    // MARK: Who has carried out a purge
+
+    static let confirmationMilliseconds: Int64 = 1000
+    private static let confirmationPause: Int64 = 15
+    /// Those who wait for confirmations at most.
+    private static let confirmationLimit = 512
+
+    func confirm(_ completion: @escaping @Sendable (FleetReceipt) -> Void) {
+        guard fleet.confirmations.count < Self.confirmationLimit else {
+            return completion(receipt(nil, isRecorded: false))
+        }
+        fleet.confirmations.append(
+            FleetState.Confirmation(
+                deadline: now + Self.confirmationMilliseconds, completion))
+        askForConfirmations()
+    }
+
+    /// Reads the members for all who wait.
+    func askForConfirmations() {
+        for confirmation in fleet.confirmations { confirmation.nextAt = nil }
+        sendGetAll(engine.names.members, .confirmations)
+        flush()
+    }
+
+    func readConfirmations(_ reply: RESPValue) {
+        let now = now
+        guard let members = members(reply) else { return endConfirmations() }
+        noteMembers(members)
+        let waiting = fleet.confirmations
+        fleet.confirmations = []
+        for confirmation in waiting {
+            // Who came later asks again.
+            confirmation.target = confirmation.target ?? fleet.announced
+            let receipt = receipt(members, of: confirmation.target, isRecorded: true)
+            if receipt.unconfirmed.isEmpty || now >= confirmation.deadline {
+                confirmation.completion(receipt)
+            } else {
+                confirmation.nextAt = now + Self.confirmationPause
+                fleet.confirmations.append(confirmation)
+            }
+        }
+        updateDeadline()
+    }
+
+    private func receipt(
+        _ members: [SharedMember]?, of target: PurgePosition? = nil, isRecorded: Bool
+    ) -> FleetReceipt {
+        var receipt = FleetReceipt(
+            isRecorded: isRecorded,
+            confirmed: [String(decoding: options.gateway, as: UTF8.self)])
+        guard let members else {
+            receipt.unconfirmed = fleet.others
+            return receipt
+        }
+        for member in members where member.instance != fleet.instance && isThere(member) {
+            let hasIt = target.map { member.position.isBefore($0) == false } ?? true
+            if hasIt { receipt.confirmed.append(member.text) }
+            if !hasIt { receipt.unconfirmed.append(member.text) }
+        }
+        receipt.confirmed.sort()
+        receipt.unconfirmed.sort()
+        return receipt
+    }
+
+    /// The engine does not say any longer.
+    func endConfirmations() {
+        let ended = fleet.confirmations
+        fleet.confirmations = []
+        for confirmation in ended {
+            confirmation.completion(receipt(nil, isRecorded: confirmation.target != nil))
+        }
+    }
+
+    /// When the members are read again.
+    var confirmationsAt: Int64? { fleet.confirmations.compactMap(\.nextAt).min() }
+
+    // MARK: A policy
+
+    func publish(_ policy: SharedPolicy, _ completion: @escaping @Sendable (Bool) -> Void) {
+        guard let record = policy.record(under: engine.names.policy, by: engine.keyring) else {
+            return completion(false)
+        }
+        for (name, value) in [
+            (engine.names.policy, record),
+            (engine.names.policyVersion, SharedToken.drawn().bytes),
+        ] {
+            let isLast = name == engine.names.policyVersion
+            send(isLast ? .published(completion) : .told) {
+                $0.begin(5)
+                $0.add("SET")
+                $0.add(name)
+                $0.add(value)
+                $0.add("EX")
+                $0.add(Self.policySeconds)
+            }
+        }
+        flush()
+    }
+
+    /// How long a policy stays in the engine without any gateway.
+    static let policySeconds: Int64 = 30 * 86_400
+
+    /// Reads the policy if it is another one than before.
+    func readPolicyVersion(_ reply: RESPValue) {
+        guard let version = reply.bytes, version != fleet.policyVersion else { return }
+        sendGet(engine.names.policy, .policy(version: version))
+        flush()
+    }
+
+    func readPolicy(_ reply: RESPValue, version: [UInt8]) {
+        guard let record = reply.bytes, let duties = level.duties.withLock({ $0 }) else { return }
+        fleet.policyVersion = version
+        do throws(SharedRecordError) {
+            let policy = try SharedPolicy(record: record, under: engine.names.policy, engine.keyring)
+            duties.policy(policy.envelope, Int(policy.percent))
+        } catch {
+            count(SharedLevelReason(error))
+        }
+    }
+}
+
+/// A key that is being removed. Used by the level's thread alone.
+final class PendingRemoval: @unchecked Sendable {
+    let key: SharedKey
+    /// Fields of its hash that are responses.
+    var fields: Int64 = 0
+
+    init(_ key: SharedKey) { self.key = key }
+}
+
+extension SharedToken {
+    /// In hexadecimal.
+    fileprivate var text: [UInt8] {
+        let digits = Array("0123456789abcdef".utf8)
+        return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    }
+}
+
+extension SharedMember {
+    /// Its name as text.
+    fileprivate var text: String { String(decoding: name, as: UTF8.self) }
+
+    fileprivate init(
+        record: [UInt8], field: [UInt8], in members: [UInt8], _ keyring: SharedKeyring
+    ) throws(SharedRecordError) {
+        let read: Result<SharedMember, SharedRecordError> = record.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                return .success(
+                    try SharedMember(bytes, field: field, in: members, by: keyring))
+            } catch {
+                return .failure(error)
+            }
+        }
+        self = try read.get()
+    }
+}
+
+extension SharedPolicy {
+    fileprivate init(
+        record: [UInt8], under name: [UInt8], _ keyring: SharedKeyring
+    ) throws(SharedRecordError) {
+        let read: Result<SharedPolicy, SharedRecordError> = record.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                return .success(try SharedPolicy(bytes, under: name, by: keyring))
+            } catch {
+                return .failure(error)
+            }
+        }
+        self = try read.get()
+    }
+}

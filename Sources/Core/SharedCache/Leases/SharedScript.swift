@@ -1,5 +1,5 @@
-/// What the engine does in one step, as scripts for `EVAL`: each for names of one slot. They compare
-/// bytes and never read records.
+/// What the engine does in one step, as scripts for `EVAL`: each for names of one slot. They
+/// compare bytes and never read records.
 package enum SharedScript: String, Sendable, CaseIterable {
     /// Ends a lease, if it still is this one.
     ///

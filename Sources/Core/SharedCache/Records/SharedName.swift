@@ -14,8 +14,8 @@ import CachePolicy
 ///     prefix 1:p:{fleet}:policy  :policy:version
 ///
 /// All of one cache key is in one slot of a cluster, because the digest is the hash tag. The names
-/// depend on no secret, so that gateways in the middle of changing it remove each other's responses;
-/// that two keys have one name is found out by the record, which has the key itself.
+/// depend on no secret, so that gateways in the middle of changing it remove each other's
+/// responses; that two keys have one name is found out by the record, which has the key itself.
 package struct SharedName: Sendable, Hashable {
     /// The beginning of all names.
     private let start: [UInt8]

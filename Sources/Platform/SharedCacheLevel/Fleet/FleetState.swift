@@ -54,7 +54,14 @@ struct FleetState {
     var signed: PurgePosition?
     /// The last purge of this gateway.
     var announced: PurgePosition?
+    /// How often the streams were asked for what is new, and how often when that purge was written.
+    var polls: UInt64 = 0
+    var pollOfAnnouncement: UInt64 = 0
+    /// Whether that purge has been read again: what is stored here from then on counts as newer.
+    var hasReadOwn = true
     var confirmations: [Confirmation] = []
+    /// Those who wait until that has been read again.
+    var barriers: [@Sendable () -> Void] = []
     /// Who was there when the members were last read, but for this gateway.
     var others: [String] = []
     /// Which policy was read last.

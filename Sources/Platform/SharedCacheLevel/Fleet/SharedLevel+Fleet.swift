@@ -24,8 +24,8 @@ extension SharedLevel {
         if !ask(.readMembers(completion)) { completion(nil) }
     }
 
-    /// Writes a signed policy where all gateways read it (`FleetDuties.policy`). The completion says
-    /// whether the engine has it.
+    /// Writes a signed policy where all gateways read it (`FleetDuties.policy`). The completion
+    /// says whether the engine has it.
     /// - Parameter canaryPercent: which share of the gateways is to take it, 1 to 100.
     package func publishPolicy(
         _ envelope: [UInt8], canaryPercent: Int,

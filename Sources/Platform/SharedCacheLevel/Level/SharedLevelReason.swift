@@ -122,7 +122,8 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
             .refused, .otherSecret, .protocolError, .outOfMemory, .writesRefused:
             true
         case .unreachable, .connectTimeout, .stalled, .closedByServer, .overloaded, .closed,
-            .begunAnew, .loading, .timeout, .damaged, .foreign, .incomplete, .tooManyVariants, .voided:
+            .begunAnew, .loading, .timeout, .damaged, .foreign, .incomplete, .tooManyVariants,
+            .voided:
             false
         }
     }

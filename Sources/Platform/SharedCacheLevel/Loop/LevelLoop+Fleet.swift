@@ -19,8 +19,10 @@ extension LevelLoop {
         }
         _ = fleet.purges.follower.connected()
         _ = fleet.removed.follower.connected()
-        perform(fleet.purges.follower.checked(purges, now: now))
-        perform(fleet.removed.follower.checked(removed, now: now))
+        perform([
+            fleet.purges.follower.checked(purges, now: now),
+            fleet.removed.follower.checked(removed, now: now),
+        ])
         // The table may have to be read from before where the gateway is.
         if let table = fleet.table { fleet.purges.cursor = table.position }
         fleet.removed.cursor = fleet.removed.follower.position ?? fleet.removed.cursor
@@ -30,14 +32,19 @@ extension LevelLoop {
         poll()
     }
 
-    private func perform(_ action: PurgeFollower.Action) {
-        switch action {
-        // What is to be read is read anyway.
-        case .none, .read, .check: break
-        case .beginEpoch: disconnect(.transport("its streams are gone"), because: .begunAnew)
-        case .makeAllStale(let reason, _): makeAllStale(reason.rawValue)
-        case .join: joined()
+    private func perform(_ actions: [PurgeFollower.Action]) {
+        var stale: PurgeFollower.StaleReason?
+        for action in actions {
+            switch action {
+            // What is to be read is read anyway.
+            case .none, .read, .check: break
+            case .beginEpoch:
+                return disconnect(.transport("its streams are gone"), because: .begunAnew)
+            case .makeAllStale(let reason, _): stale = stale ?? reason
+            case .join: joined()
+            }
         }
+        if let stale { makeAllStale(stale.rawValue) }
     }
 
     /// Has everything in the gateway's own tiers confirmed by its origin before it is used.
@@ -74,6 +81,7 @@ extension LevelLoop {
     func poll() {
         guard fleet.isReading, isConnected else { return }
         fleet.pollAt = nil
+        fleet.polls += 1
         guard fleet.waiting < FleetState.waitingPurges else {
             fleet.pollAt = now + options.pollMilliseconds
             return
@@ -85,7 +93,7 @@ extension LevelLoop {
             $0.add(engine.names.stream)
             $0.add(engine.names.removed)
         }
-        send(.streams(asked: now)) {
+        send(.streams(asked: now, number: fleet.polls)) {
             $0.begin(8)
             $0.add("XREAD")
             $0.add("COUNT")
@@ -99,7 +107,7 @@ extension LevelLoop {
         flush()
     }
 
-    func readStreams(_ reply: RESPValue, asked: Int64) {
+    func readStreams(_ reply: RESPValue, asked: Int64, number: UInt64) {
         if let error = reply.redisError {
             return disconnect(.transport("\(error)"), because: .init(error.code))
         }
@@ -114,7 +122,8 @@ extension LevelLoop {
         if fleet.purges.isDrained, fleet.removed.isDrained {
             if now - asked > Self.longPollMilliseconds { recheck() }
             fleet.currentSince = max(fleet.currentSince, asked)
-            fleet.pollAt = now + options.pollMilliseconds
+            if number > fleet.pollOfAnnouncement { fleet.hasReadOwn = true }
+            fleet.pollAt = fleet.hasReadOwn ? now + options.pollMilliseconds : now
         } else {
             fleet.pollAt = now
         }
@@ -210,13 +219,30 @@ extension LevelLoop {
         carryOutNext()
         guard isConnected, fleet.isReading, fleet.batches.isEmpty else { return }
         let now = now
-        if fleet.purges.isDrained { perform(fleet.purges.carriedOut(now: now)) }
-        if fleet.removed.isDrained { perform(fleet.removed.carriedOut(now: now)) }
+        var actions: [PurgeFollower.Action] = []
+        if fleet.purges.isDrained { actions.append(fleet.purges.carriedOut(now: now)) }
+        if fleet.removed.isDrained { actions.append(fleet.removed.carriedOut(now: now)) }
+        perform(actions)
         guard fleet.isFollowing, isConnected else { return }
         fleet.staleAt = fleet.currentSince + options.graceMilliseconds
         noteBorn()
         if fleet.signed != fleet.purges.follower.position { sign() }
+        endBarriers()
         keepPosition(now)
+    }
+
+
+    /// Everything that was accepted before has been carried out, unless it has yet to be read again.
+    func barrierReached(_ completion: @escaping @Sendable () -> Void) {
+        guard fleet.isReading, !fleet.hasReadOwn else { return completion() }
+        fleet.barriers.append(completion)
+    }
+
+    private func endBarriers() {
+        guard !fleet.barriers.isEmpty, !fleet.isReading || fleet.hasReadOwn else { return }
+        let ended = fleet.barriers
+        fleet.barriers = []
+        for completion in ended { completion() }
     }
 
     /// What is published from now on is known not to be purged up to here.
@@ -249,6 +275,7 @@ extension LevelLoop {
         fleet.removed.disconnected(now: now)
         noteBorn()
         endConfirmations()
+        endBarriers()
     }
 }
 

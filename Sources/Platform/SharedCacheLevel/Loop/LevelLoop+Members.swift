@@ -52,6 +52,8 @@ extension LevelLoop {
         // Replies that follow this one are to lookups that were sent after it.
         fleet.table?.add(purge, at: position)
         fleet.announced = position
+        (fleet.hasReadOwn, fleet.pollOfAnnouncement) = (false, fleet.polls)
+        if fleet.pollAt != nil { fleet.pollAt = now }
         level.shared.withLock { $0.statistics.purgesSent += 1 }
     }
 
@@ -219,7 +221,7 @@ extension LevelLoop {
             // Who came later asks again.
             confirmation.target = confirmation.target ?? fleet.announced
             let receipt = receipt(members, of: confirmation.target, isRecorded: true)
-            if receipt.unconfirmed.isEmpty || now >= confirmation.deadline {
+            if receipt.unconfirmed.isEmpty && fleet.hasReadOwn || now >= confirmation.deadline {
                 confirmation.completion(receipt)
             } else {
                 confirmation.nextAt = now + Self.confirmationPause
@@ -298,7 +300,8 @@ extension LevelLoop {
         guard let record = reply.bytes, let duties = level.duties.withLock({ $0 }) else { return }
         fleet.policyVersion = version
         do throws(SharedRecordError) {
-            let policy = try SharedPolicy(record: record, under: engine.names.policy, engine.keyring)
+            let policy = try SharedPolicy(
+                record: record, under: engine.names.policy, engine.keyring)
             duties.policy(policy.envelope, Int(policy.percent))
         } catch {
             count(SharedLevelReason(error))

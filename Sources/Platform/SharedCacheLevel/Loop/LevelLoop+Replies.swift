@@ -36,7 +36,7 @@ extension LevelLoop {
             if reply.integer != 2 {
                 disconnect(.transport("its streams are gone"), because: .begunAnew)
             }
-        case .streams(let asked): readStreams(reply, asked: asked)
+        case .streams(let asked, let number): readStreams(reply, asked: asked, number: number)
         case .members(let completion): readMembers(reply, completion)
         case .confirmations: readConfirmations(reply)
         case .published(let completion): completion(reply.isOK)
@@ -64,7 +64,7 @@ extension LevelLoop {
             came(load)
         case .chunkRead(let id, let body, let chunks, let number, let completion):
             completion(readChunk(id, body, chunks, number, reply))
-        case .barrier(let completion): completion()
+        case .barrier(let completion): barrierReached(completion)
         case .info: began(Self.run(of: reply.text ?? ""))
         case .time(let asked): readTime(reply, asked: asked)
         case .probe(let deadline): probed(error == nil ? deadline : -1)

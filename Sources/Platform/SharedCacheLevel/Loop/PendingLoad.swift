@@ -107,8 +107,10 @@ enum Expected: Sendable {
     /// What a stream is like.
     case streamState([UInt8])
     case streamsThere
-    /// - Parameter asked: when, in milliseconds of the monotonic clock.
-    case streams(asked: Int64)
+    /// - Parameters:
+    ///   - asked: when, in milliseconds of the monotonic clock.
+    ///   - number: how often they were asked for until then.
+    case streams(asked: Int64, number: UInt64)
     case members(@Sendable ([FleetMember]?) -> Void)
     case confirmations
     case published(@Sendable (Bool) -> Void)

@@ -54,11 +54,12 @@ struct FleetState {
     var signed: PurgePosition?
     /// The last purge of this gateway.
     var announced: PurgePosition?
-    /// How often the streams were asked for what is new, and how often when that purge was written.
-    var polls: UInt64 = 0
-    var pollOfAnnouncement: UInt64 = 0
-    /// Whether that purge has been read again: what is stored here from then on counts as newer.
-    var hasReadOwn = true
+    /// The last announcement that was sent, that was written, and that has been read again.
+    var sent: UInt64 = 0
+    var written: UInt64 = 0
+    var read: UInt64 = 0
+    /// The last purge of another gateway that was read.
+    var lastForeign: PurgePosition?
     var confirmations: [Confirmation] = []
     /// Those who wait until that has been read again.
     var barriers: [@Sendable () -> Void] = []
@@ -85,6 +86,9 @@ struct FleetState {
 
     /// Whether the gateway has caught up: values of the engine may be used and published.
     var isFollowing: Bool { purges.isFollowing && removed.isFollowing }
+
+    /// Whether everything that this gateway has purged has been read again.
+    var hasReadOwn: Bool { read >= sent }
 
     /// Purges that wait.
     var waiting: Int { batches.reduce(0) { $0 + $1.purges.count } }

@@ -12,7 +12,8 @@ enum SharedCommand: Sendable {
     /// Remove all variants of a key.
     case remove(SharedKey)
     /// Tell all gateways what was purged here.
-    case announce([FleetPurge])
+    /// - Parameter number: how many of these there were, with this one.
+    case announce([FleetPurge], number: UInt64)
     case confirm(@Sendable (FleetReceipt) -> Void)
     case readMembers(@Sendable ([FleetMember]?) -> Void)
     case publishPolicy(SharedPolicy, @Sendable (Bool) -> Void)
@@ -51,6 +52,8 @@ struct SharedStore: Sendable {
     let body: Body
     /// Up to this purge it is known not to be purged.
     let born: PurgePosition
+    /// The last purge of this gateway that it is not about either.
+    let announcement: UInt64
     /// The variant that it replaces besides its own.
     var replaced: SharedVariant?
 

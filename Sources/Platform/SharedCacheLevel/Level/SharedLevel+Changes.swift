@@ -10,7 +10,7 @@ extension SharedLevel {
     /// - Returns: `false` if the level is off, which remembers the key.
     private func change(
         _ key: @autoclosure () -> SharedKey, _ hash: UInt64, _ variants: [SharedVariant]?,
-        _ work: inout LevelWork, _ command: (_ born: PurgePosition?) -> SharedCommand,
+        _ work: inout LevelWork, _ command: (borrowing State) -> SharedCommand,
         publishing published: SharedBody? = nil, of response: CachedResponse? = nil
     ) -> Bool {
         let isQueued = shared.withLock { state in
@@ -28,7 +28,8 @@ extension SharedLevel {
                 set(.off, &state)
                 return false
             }
-            state.add(command(state.born))
+            let command = command(state)
+            state.add(command)
             if let published, let response { state.bodies.publish(published, response) }
             for command in dropped { state.add(command) }
             return true
@@ -55,9 +56,11 @@ extension SharedLevel {
             key(of: response), response.keyHash, variants, &work,
             {
                 // Whoever stores has compared it with what was carried out here by now.
-                guard let born = $0 else { return .forget(key(of: response), variants) }
+                guard let born = $0.born else { return .forget(key(of: response), variants) }
                 return .store(
-                    SharedStore(response: response, body: body, born: born, replaced: replaced))
+                    SharedStore(
+                        response: response, body: body, born: born,
+                        announcement: $0.announcements, replaced: replaced))
             }, publishing: chunked, of: response)
     }
 

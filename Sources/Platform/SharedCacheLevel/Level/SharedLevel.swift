@@ -49,9 +49,16 @@ package final class SharedLevel: CacheLevel {
         /// Up to which purge the gateway has carried everything out; `nil` while it does not know
         /// that it has.
         var born: PurgePosition?
+        /// How often what this gateway purged was queued.
+        var announcements: UInt64 = 0
         var statistics = SharedLevelStatistics()
 
         init(_ options: SharedLevelOptions) { lost = LostChanges(limit: options.lostKeys) }
+
+        mutating func announce(_ purges: [FleetPurge]) {
+            announcements += 1
+            add(.announce(purges, number: announcements))
+        }
 
         mutating func add(_ command: SharedCommand) {
             bytes += command.bytes
@@ -209,7 +216,7 @@ package final class SharedLevel: CacheLevel {
             let dropped = state.bodies.voidAll()
             let everything = FleetPurge.everything(isSoft: false, at: Clock.wallSeconds())
             guard state.level == .ready else { return state.lost.note([everything]) }
-            state.add(.announce([everything]))
+            state.announce([everything])
             for command in dropped { state.add(command) }
         }
         proceed()
@@ -221,7 +228,7 @@ package final class SharedLevel: CacheLevel {
             // What they have found may be what is purged.
             state.loads.voidAll()
             guard state.level == .ready else { return state.lost.note(announced) }
-            state.add(.announce(announced))
+            state.announce(announced)
         }
         proceed()
     }

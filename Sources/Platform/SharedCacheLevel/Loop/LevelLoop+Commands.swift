@@ -12,7 +12,7 @@ extension LevelLoop {
         case .store(let store): sendStore(store)
         case .forget(let key, let variants): sendForgetting(key, variants)
         case .remove(let key): sendRemoval(key)
-        case .announce(let purges): announce(purges)
+        case .announce(let purges, let number): announce(purges, number)
         case .confirm(let completion): confirm(completion)
         case .readMembers(let completion): sendGetAll(engine.names.members, .members(completion))
         case .publishPolicy(let policy, let completion): publish(policy, completion)
@@ -121,7 +121,7 @@ extension LevelLoop {
             key: [UInt8](response.key), vary: response.varyKey, head: [UInt8](response.head),
             times: times, trust: response.policy,
             instance: Engine.instance(generation, engine.number(of: response.keyHash)),
-            born: pending.store.born)
+            born: born(of: pending.store))
         let name = engine.names.value(pending.digest, variant: field)
         var chunks = pending.ownChunks
         if case .chunks(_, let known) = pending.store.body { chunks = known }
@@ -136,6 +136,16 @@ extension LevelLoop {
             })
         else { return nil }
         return Text(record: record, body: body)
+    }
+
+    /// Up to which purge a response is known not to be purged: also what this gateway has purged
+    /// before it was stored, unless another one has purged something in between.
+    private func born(of store: SharedStore) -> PurgePosition {
+        guard let own = fleet.announced, store.announcement >= fleet.read,
+            store.born.isBefore(own) ?? false
+        else { return store.born }
+        let foreign = fleet.lastForeign
+        return foreign.map { store.born.isBefore($0) ?? true } ?? false ? store.born : own
     }
 
     /// For how long it is kept, in milliseconds.

@@ -81,7 +81,6 @@ extension LevelLoop {
     func poll() {
         guard fleet.isReading, isConnected else { return }
         fleet.pollAt = nil
-        fleet.polls += 1
         guard fleet.waiting < FleetState.waitingPurges else {
             fleet.pollAt = now + options.pollMilliseconds
             return
@@ -93,7 +92,7 @@ extension LevelLoop {
             $0.add(engine.names.stream)
             $0.add(engine.names.removed)
         }
-        send(.streams(asked: now, number: fleet.polls)) {
+        send(.streams(asked: now, announced: fleet.written)) {
             $0.begin(8)
             $0.add("XREAD")
             $0.add("COUNT")
@@ -107,7 +106,7 @@ extension LevelLoop {
         flush()
     }
 
-    func readStreams(_ reply: RESPValue, asked: Int64, number: UInt64) {
+    func readStreams(_ reply: RESPValue, asked: Int64, announced: UInt64) {
         if let error = reply.redisError {
             return disconnect(.transport("\(error)"), because: .init(error.code))
         }
@@ -122,12 +121,13 @@ extension LevelLoop {
         if fleet.purges.isDrained, fleet.removed.isDrained {
             if now - asked > Self.longPollMilliseconds { recheck() }
             fleet.currentSince = max(fleet.currentSince, asked)
-            if number > fleet.pollOfAnnouncement { fleet.hasReadOwn = true }
+            fleet.read = max(fleet.read, announced)
             fleet.pollAt = fleet.hasReadOwn ? now + options.pollMilliseconds : now
         } else {
             fleet.pollAt = now
         }
         advance()
+        pump()
     }
 
     /// A reading that took longer than this: entries may have been removed before they were read.
@@ -166,6 +166,7 @@ extension LevelLoop {
             return
         }
         guard !isOwn else { return }
+        fleet.lastForeign = position
         // Lookups that have read before may have found it.
         level.shared.withLock { state in
             state.loads.voidAll()
@@ -231,7 +232,6 @@ extension LevelLoop {
         keepPosition(now)
     }
 
-
     /// Everything that was accepted before has been carried out, unless it has yet to be read again.
     func barrierReached(_ completion: @escaping @Sendable () -> Void) {
         guard fleet.isReading, !fleet.hasReadOwn else { return completion() }
@@ -273,6 +273,8 @@ extension LevelLoop {
         fleet.pollAt = nil
         fleet.purges.disconnected(now: now)
         fleet.removed.disconnected(now: now)
+        // What was not written is announced again.
+        (fleet.written, fleet.read) = (fleet.sent, fleet.sent)
         noteBorn()
         endConfirmations()
         endBarriers()

@@ -9,8 +9,10 @@ extension LevelLoop {
     // MARK: Purges
 
     /// Writes purges to the stream. The reply says where they are in it.
-    func announce(_ purges: [FleetPurge]) {
-        for purge in purges {
+    func announce(_ purges: [FleetPurge], _ number: UInt64) {
+        fleet.sent = number
+        for (place, purge) in purges.enumerated() {
+            let last = place == purges.count - 1 ? number : 0
             let seconds = engine.clock.engineSeconds(purge.seconds) ?? purge.seconds
             let name = engine.names.stream
             guard
@@ -18,8 +20,10 @@ extension LevelLoop {
                     purge.pattern, isSoft: purge.isSoft, seconds: seconds,
                     by: fleet.instance.bytes
                 )?.record(under: name, by: engine.keyring)
-            else { return giveUp(.announced(purge)) }
-            sendEntry(record, to: name, keeping: options.keptPurges, .announced(purge))
+            else { return giveUp(.announced(purge, number: 0)) }
+            sendEntry(
+                record, to: name, keeping: options.keptPurges,
+                .announced(purge, number: last))
         }
     }
 
@@ -41,24 +45,24 @@ extension LevelLoop {
         }
     }
 
-    func announced(_ purge: FleetPurge, _ reply: RESPValue) {
+    func announced(_ purge: FleetPurge, _ number: UInt64, _ reply: RESPValue) {
         if let error = reply.redisError { return failedToAnnounce(purge, error) }
         guard let entry = reply.bytes,
             let position = PurgePosition(epoch: engine.epoch, entry: entry)
         else {
-            giveUp(.announced(purge))
+            giveUp(.announced(purge, number: 0))
             return disconnect(.transport("its streams are gone"), because: .begunAnew)
         }
         // Replies that follow this one are to lookups that were sent after it.
         fleet.table?.add(purge, at: position)
         fleet.announced = position
-        (fleet.hasReadOwn, fleet.pollOfAnnouncement) = (false, fleet.polls)
+        fleet.written = max(fleet.written, number)
         if fleet.pollAt != nil { fleet.pollAt = now }
         level.shared.withLock { $0.statistics.purgesSent += 1 }
     }
 
     private func failedToAnnounce(_ purge: FleetPurge, _ error: RedisReplyError) {
-        giveUp(.announced(purge))
+        giveUp(.announced(purge, number: 0))
         disconnect(.transport("\(error)"), because: SharedLevelReason(error.code))
     }
 

@@ -30,7 +30,8 @@ extension LevelLoop {
     func pump() {
         guard connection.isReady else { return flush() }
         repeat {
-            while hasOpened, first < commands.count, output.unsentCount < Self.outputBytes,
+            while hasOpened, first < commands.count, !mustWait(commands[first]),
+                output.unsentCount < Self.outputBytes,
                 connection.pipeline.count < Self.pipelineLimit
             {
                 let command = commands[first]
@@ -43,8 +44,15 @@ extension LevelLoop {
                 first = 0
             }
             flush()
-        } while hasOpened && first < commands.count && output.unsentCount == 0
+        } while hasOpened && first < commands.count && !mustWait(commands[first])
+            && output.unsentCount == 0
             && connection.pipeline.count < Self.pipelineLimit
+    }
+
+    /// What is stored after an own purge waits until it is known where that is in the stream.
+    private func mustWait(_ command: SharedCommand) -> Bool {
+        guard case .store(let store) = command else { return false }
+        return store.announcement > fleet.read && store.announcement <= fleet.sent
     }
 
     func carriedOut(_ command: SharedCommand) {

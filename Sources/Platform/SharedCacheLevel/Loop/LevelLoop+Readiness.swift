@@ -81,7 +81,11 @@ extension LevelLoop {
             // What was changed meanwhile is removed before what is accepted from now on.
             let everything = FleetPurge.everything(isSoft: false, at: Clock.wallSeconds())
             let purges = lost.isEverything ? [everything] : lost.purges
-            var removals: [SharedCommand] = purges.isEmpty ? [] : [.announce(purges)]
+            var removals: [SharedCommand] = []
+            if !purges.isEmpty {
+                state.announcements += 1
+                removals = [.announce(purges, number: state.announcements)]
+            }
             for (key, hash) in lost.keys {
                 removals.append(.remove(SharedKey(bytes: key, hash: hash)))
             }

@@ -27,7 +27,7 @@ extension LevelLoop {
         case .numberCount(let removal):
             removal.fields -= reply.integer ?? 0
             tell(removal)
-        case .announced(let purge): announced(purge, reply)
+        case .announced(let purge, let number): announced(purge, number, reply)
         case .told: if let error { count(SharedLevelReason(error.code)) }
         case .begun:
             if let error { disconnect(.transport("\(error)"), because: .init(error.code)) }
@@ -36,7 +36,8 @@ extension LevelLoop {
             if reply.integer != 2 {
                 disconnect(.transport("its streams are gone"), because: .begunAnew)
             }
-        case .streams(let asked, let number): readStreams(reply, asked: asked, number: number)
+        case .streams(let asked, let announced):
+            readStreams(reply, asked: asked, announced: announced)
         case .members(let completion): readMembers(reply, completion)
         case .confirmations: readConfirmations(reply)
         case .published(let completion): completion(reply.isOK)
@@ -78,7 +79,7 @@ extension LevelLoop {
             .fieldCount, .numberCount, .told, .begun, .streamState, .streamsThere, .streams,
             .confirmations, .policyVersion, .policy:
             break
-        case .announced(let purge): level.shared.withLock { $0.lost.note([purge]) }
+        case .announced(let purge, _): level.shared.withLock { $0.lost.note([purge]) }
         case .members(let completion): completion(nil)
         case .published(let completion): completion(false)
         case .stored(let store): lose(store.store.key)
@@ -104,7 +105,7 @@ extension LevelLoop {
                 [])
         case .store(let store): lose(store.key)
         case .forget(let key, _), .remove(let key): lose(key)
-        case .announce(let purges): level.shared.withLock { $0.lost.note(purges) }
+        case .announce(let purges, _): level.shared.withLock { $0.lost.note(purges) }
         case .confirm(let completion):
             let own = String(decoding: options.gateway, as: UTF8.self)
             completion(

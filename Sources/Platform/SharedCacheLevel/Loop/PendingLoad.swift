@@ -99,7 +99,8 @@ enum Expected: Sendable {
     case fieldCount(PendingRemoval)
     case numberCount(PendingRemoval)
     /// The place of an own purge in the stream.
-    case announced(FleetPurge)
+    /// - Parameter number: its announcement's if it is the last one of that; otherwise 0.
+    case announced(FleetPurge, number: UInt64)
     /// What was told to others; if it fails, they are not told.
     case told
     /// Whether the streams are there.
@@ -109,8 +110,8 @@ enum Expected: Sendable {
     case streamsThere
     /// - Parameters:
     ///   - asked: when, in milliseconds of the monotonic clock.
-    ///   - number: how often they were asked for until then.
-    case streams(asked: Int64, number: UInt64)
+    ///   - announced: the last purge of this gateway that had been written until then.
+    case streams(asked: Int64, announced: UInt64)
     case members(@Sendable ([FleetMember]?) -> Void)
     case confirmations
     case published(@Sendable (Bool) -> Void)

@@ -68,8 +68,8 @@ final class ServerSocket: EventHandler {
     /// How long a server answers at least that was a master, in milliseconds: a replica, and one
     /// that is stopped, are given up before.
     private static let useMilliseconds: Int64 = 2500
-    /// How long TLS may take before it is said what that looks like: less than its owner waits.
-    private static let securingMilliseconds: Int64 = 800
+    /// How long a name or TLS may take before it is said which it was: less than its owner waits.
+    private static let stepMilliseconds: Int64 = 800
 
     /// A connection to the engine.
     convenience init(
@@ -184,6 +184,10 @@ final class ServerSocket: EventHandler {
                     addresses: isLocal ? [.loopbackV4, .loopbackV6] : [],
                     problem: "there is no resolver"))
         }
+        do throws(Errno) { try loop.add(self) } catch {
+            return connect(ServerAddresses(addresses: [], problem: "\(error)"))
+        }
+        loop.setDeadline(self, after: Self.stepMilliseconds)
         let (mailbox, attempt) = (mailbox, attempt)
         resolver.resolve(name: host) { result in
             let addresses =
@@ -203,6 +207,7 @@ final class ServerSocket: EventHandler {
             return
         }
         guard case .resolving = state else { return }
+        loop.remove(self)
         connect(found)
     }
 
@@ -251,7 +256,7 @@ final class ServerSocket: EventHandler {
                 context: context, fileDescriptor: descriptor, host: host, port: port,
                 now: Clock.wallSeconds())
             state = .securing(descriptor, tls)
-            loop.setDeadline(self, after: Self.securingMilliseconds)
+            loop.setDeadline(self, after: Self.stepMilliseconds)
             shakeHands(tls, descriptor)
         } catch {
             drop(descriptor)
@@ -288,13 +293,17 @@ final class ServerSocket: EventHandler {
     }
 
     override func deadlineReached() {
-        guard case .securing = state else { return }
+        let problem: String
+        switch state {
+        case .closed, .asking, .connecting, .open: return
+        case .resolving: problem = "its name was not resolved in time"
+        case .securing:
+            problem =
+                "it did not answer the beginning of TLS in time: it is stopped, or its port is "
+                + "one of clear text"
+        }
         close()
-        tell(
-            .failed(
-                .connectTimeout,
-                "\(name): it did not answer the beginning of TLS in time: it is stopped, or its "
-                    + "port is one of clear text"))
+        tell(.failed(.connectTimeout, "\(name): \(problem)"))
     }
 
     // MARK: Events
@@ -397,8 +406,9 @@ final class ServerSocket: EventHandler {
         // What was to be told of this attempt is not.
         attempt = Self.nextAttempt()
         switch state {
-        case .closed, .resolving: break
+        case .closed: break
         case .asking: finder?.0.stop()
+        case .resolving: loop.remove(self)
         case .connecting(let descriptor, _), .securing(let descriptor, _):
             drop(descriptor)
         case .open(let descriptor, let tls):

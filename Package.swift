@@ -221,8 +221,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "Clocks", "Locking", "CacheStore",
     ],
     "Platform/SharedCacheLevelTests": [
-        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "RedisProtocol",
-        "SharedCache", "Clocks", "Threads", "EventLoop", "CacheStore", "SharedCacheLevel",
+        "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "Trust",
+        "RedisProtocol", "SharedCache", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
+        "CacheStore", "PinfoldResolver", "SharedCacheLevel",
     ],
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",

@@ -231,6 +231,12 @@ public enum UnixSockets {
         return Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
     }
 
+    /// Whether a path leads to a socket, if to anything that can be looked at.
+    public static func isSocket(at path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && Int32(status.st_mode) & S_IFMT == S_IFSOCK
+    }
+
     /// A descriptor that holds the lock; `nil` if there is none to be had, in a folder that may not
     /// be read, for example.
     private static func lockFolder(of path: String) -> Int32? {

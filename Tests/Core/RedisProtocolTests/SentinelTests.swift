@@ -93,8 +93,8 @@ struct SentinelSearchTests {
         #expect(search.named(master) == .verify(master))
         #expect(search.verified(.master) == .use(master))
         #expect(try search.begin() == .ask(node("c")))
-        #expect(try search.failed() == .ask(node("b")))
         #expect(try search.failed() == .ask(node("a")))
+        #expect(try search.failed() == .ask(node("b")))
         #expect(search.failed() == .giveUp)
         #expect(search.failed() == .giveUp)
     }
@@ -109,6 +109,18 @@ struct SentinelSearchTests {
         #expect(search.named(new) == .verify(new))
         #expect(search.verified(.master) == .use(new))
         #expect(try search.sentinels == [node("b"), node("a")])
+    }
+
+    @Test func `asks all in turn, however often one names what is none`() throws {
+        var search = SentinelSearch([try node("a"), try node("b"), try node("c")])
+        for name in ["a", "b", "c", "a", "b", "c"] {
+            #expect(try search.begin() == .ask(node(name)))
+            #expect(try search.named(node("m")) == .verify(node("m")))
+            guard case .ask = search.verified(nil) else {
+                Issue.record("nobody else is asked")
+                return
+            }
+        }
     }
 
     @Test func `gives up without Sentinels, and where nothing was named`() throws {

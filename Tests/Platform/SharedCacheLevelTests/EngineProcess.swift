@@ -11,6 +11,7 @@ import SharedCacheLevel
 import TestSupport
 
 /// A redis-server of a test's own, on a Unix socket in a folder of its own; ended with the test.
+/// Another program that speaks its protocol is used if `PINFOLD_TEST_ENGINE` names it.
 final class EngineProcess {
     private let folder = TemporaryFolder()
     private let arguments: [String]
@@ -19,6 +20,9 @@ final class EngineProcess {
     var path: String { folder.file("s") }
 
     struct EngineProcessError: Error { let text: String }
+
+    static let program =
+        getenv("PINFOLD_TEST_ENGINE").map { String(cString: $0) } ?? "redis-server"
 
     /// - Parameter arguments: besides those that keep it apart from all others.
     init(_ arguments: [String] = []) throws {
@@ -32,13 +36,13 @@ final class EngineProcess {
     func start() throws {
         unlink(path)
         process = try Command(
-            "redis-server",
+            Self.program,
             [
                 "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
                 "--dir", folder.path, "--logfile", folder.file("log"),
             ] + arguments)
         guard eventually({ (try? ask("PING")) != nil }) else {
-            throw EngineProcessError(text: "redis-server does not answer")
+            throw EngineProcessError(text: "\(Self.program) does not answer")
         }
     }
 

@@ -1,9 +1,10 @@
 /// The search for a master by asking Sentinels: one after the other, until one names a server that
-/// is one. Whoever has helped is asked first the next time.
+/// is one. Whoever has helped is asked first the next time, and whoever has not is asked last.
 ///
-///     asking(0) ─► named ─► isMaster ─► found
-///         │           └► isReplica ─► asking(0), after a delay
-///         └► asking(1) … ─► none
+///     asking ─► named ─► isMaster ─► found
+///      ▲  │        └► isReplica ─┐
+///      │  └► (no answer) ────────┤
+///      └─────(another one)───────┴─► none, if all have been asked
 package struct SentinelSearch: Sendable, Hashable {
     /// What to do.
     package enum Step: Sendable, Hashable {
@@ -19,8 +20,8 @@ package struct SentinelSearch: Sendable, Hashable {
 
     /// In the order in which they are asked.
     package private(set) var sentinels: [RedisNode]
-    /// Which of them is being asked.
-    private var place = 0
+    /// How many of them may still be asked in this search, the first being asked among them.
+    private var left = 0
     private var candidate: RedisNode?
 
     /// How many are known at most.
@@ -33,39 +34,40 @@ package struct SentinelSearch: Sendable, Hashable {
 
     /// Begins a search.
     package mutating func begin() -> Step {
-        place = 0
+        left = sentinels.count
         candidate = nil
         return current
     }
 
-    private var current: Step { place < sentinels.count ? .ask(sentinels[place]) : .giveUp }
+    private var current: Step {
+        if left > 0, let first = sentinels.first { .ask(first) } else { .giveUp }
+    }
 
     /// The Sentinel that was to be asked cannot be reached, or its reply is of no use.
     package mutating func failed() -> Step {
         candidate = nil
-        place += 1
+        guard left > 0 else { return .giveUp }
+        left -= 1
+        sentinels.append(sentinels.removeFirst())
         return current
     }
 
     /// The Sentinel has named a server.
     package mutating func named(_ node: RedisNode) -> Step {
-        guard place < sentinels.count else { return .giveUp }
+        guard left > 0 else { return .giveUp }
         candidate = node
-        sentinels.swapAt(0, place)
-        place = 0
         return .verify(node)
     }
 
     /// The server has said what it is; `nil` if it cannot be reached or says nothing.
     package mutating func verified(_ role: RedisRole?) -> Step {
         guard let node = candidate else { return .giveUp }
-        candidate = nil
         switch role {
-        case .master: return .use(node)
+        case .master:
+            candidate = nil
+            return .use(node)
         // The Sentinel does not know of the failover yet: another one may.
-        case .replica, .sentinel, nil:
-            place += 1
-            return current
+        case .replica, .sentinel, nil: return failed()
         }
     }
 

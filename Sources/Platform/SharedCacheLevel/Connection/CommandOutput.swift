@@ -84,8 +84,13 @@ struct CommandOutput {
     /// The system has taken this many bytes.
     mutating func took(_ count: Int) {
         sent += count
-        guard sent == bytes.count else { return }
-        bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptBytes)
-        sent = 0
+        if sent == bytes.count {
+            bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptBytes)
+            sent = 0
+        } else if sent >= Self.keptBytes, sent >= bytes.count / 2 {
+            // An engine that is slower than what it is asked never empties it.
+            bytes.removeSubrange(..<sent)
+            sent = 0
+        }
     }
 }

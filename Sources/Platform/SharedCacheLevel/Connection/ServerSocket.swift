@@ -4,24 +4,21 @@ import HTTPCore
 import PinfoldResolver
 import PinfoldTLS
 import RedisProtocol
+import Synchronization
 
-/// The addresses of an engine; empty if its name has none.
-struct ServerAddresses: Sendable, Equatable {
-    var addresses: [IPAddress]
-    /// Why there are none.
-    var problem = ""
-}
-
-/// The connection to the engine, with TLS if that is used:
+/// The connection to the engine, or to a Sentinel, with TLS if that is used:
 ///
-///     closed ─► resolving ─► connecting ─► securing ─► open
-///       ▲           └────────────┴────────────┴─────────┤
-///       └───────────────────────────────────────────────┘
+///     closed ─► asking ─► resolving ─► connecting ─► securing ─► open
+///       ▲         └───────────┴────────────┴─────────────┴─────────┤
+///       └──────────────────────────────────────────────────────────┘
 ///
-/// How long it may take is its owner's business, who closes it.
+/// Sentinels are asked first if they know where the engine is. How long it may take is its owner's
+/// business, who closes it.
 final class ServerSocket: EventHandler {
     private enum State {
         case closed
+        /// Sentinels are asked.
+        case asking
         case resolving
         case connecting(Int32, rest: ArraySlice<IPAddress>)
         case securing(Int32, TLSClientConnection)
@@ -46,21 +43,51 @@ final class ServerSocket: EventHandler {
     }
 
     private let loop: EventLoop
-    private let server: SharedLevelOptions.Server
     private let resolver: Resolver?
     private let mailbox: Mailbox<LevelMessage>
+    /// Who says where the engine is, and by what that is verified.
+    private var finder: (MasterFinder, tls: TLSClientContext?)?
+    /// Where it leads; `nil` before Sentinels have said so.
+    private var place: ServerPlace?
     private var onEvent: (Event) -> Void = { _ in }
     private var state = State.closed
-    /// Distinguishes an attempt from earlier ones, whose addresses may arrive later.
-    private var attempt: UInt64 = 0
+    /// Distinguishes an attempt from all others, whose addresses may arrive later.
+    private var attempt = ServerSocket.nextAttempt()
     /// Addresses that were tried: another attempt begins with another one.
     private var tried = 0
+    /// When it was opened, and for how long it was open.
+    private var openedAt: Int64 = 0
+    private var openMilliseconds: Int64 = 0
+    /// Whether anything was read since it was opened.
+    private var hasRead = false
+    /// Whether TLS has to write before it can read.
+    private var readAwaitsWriting = false
 
-    init(
+    private static let attempts = Atomic<UInt64>(0)
+
+    /// How long a server answers at least that was a master, in milliseconds: a replica, and one
+    /// that is stopped, are given up before.
+    private static let useMilliseconds: Int64 = 2500
+    /// How long a name or TLS may take before it is said which it was: less than its owner waits.
+    private static let stepMilliseconds: Int64 = 800
+
+    /// A connection to the engine.
+    convenience init(
         _ server: SharedLevelOptions.Server, resolver: Resolver?, on loop: EventLoop,
         mailbox: Mailbox<LevelMessage>
     ) {
-        self.server = server
+        self.init(resolver: resolver, on: loop, mailbox: mailbox)
+        switch server {
+        case .unix(let path): place = .unix(path: path)
+        case .tcp(let host, let port, let tls): place = .tcp(host: host, port: port, tls: tls)
+        case .sentinels(let sentinels, let tls):
+            let finder = MasterFinder(sentinels, resolver: resolver, on: loop, mailbox: mailbox)
+            self.finder = (finder, tls)
+        }
+    }
+
+    /// A connection that leads where ``open(_:)`` says.
+    init(resolver: Resolver?, on loop: EventLoop, mailbox: Mailbox<LevelMessage>) {
         self.resolver = resolver
         self.loop = loop
         self.mailbox = mailbox
@@ -69,15 +96,54 @@ final class ServerSocket: EventHandler {
     /// - Parameter onEvent: called for what happens, never by a call of this object.
     func start(onEvent: @escaping (Event) -> Void) { self.onEvent = onEvent }
 
+    private static func nextAttempt() -> UInt64 {
+        attempts.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+
     // MARK: Opening
 
     func open() {
         close()
-        attempt += 1
-        switch server {
+        guard let (finder, tls) = finder else {
+            if let place { connect(to: place) }
+            return
+        }
+        state = .asking
+        let wasOfUse = openMilliseconds >= Self.useMilliseconds
+        openMilliseconds = 0
+        finder.find(lastWasOfUse: wasOfUse) { [unowned self] outcome in
+            switch outcome {
+            case .master(let node):
+                let place = ServerPlace.tcp(host: node.host, port: node.port, tls: tls)
+                self.place = place
+                connect(to: place)
+            case .none(let reason, let detail):
+                state = .closed
+                tell(.failed(reason, detail))
+            }
+        }
+    }
+
+    /// Opens a connection that leads elsewhere than the last one.
+    func open(_ place: ServerPlace) {
+        close()
+        self.place = place
+        connect(to: place)
+    }
+
+    private func connect(to place: ServerPlace) {
+        switch place {
         case .unix(let path): connect(toUnixSocket: path)
         case .tcp(let host, _, _): resolve(host)
         }
+    }
+
+    private func opened(_ descriptor: Int32, _ tls: TLSClientConnection?) {
+        state = .open(descriptor, tls)
+        openedAt = Clock.monotonicMilliseconds()
+        hasRead = false
+        readAwaitsWriting = false
+        tell(.opened)
     }
 
     /// Says what happened after this turn: whoever has called is not called back.
@@ -90,10 +156,9 @@ final class ServerSocket: EventHandler {
         do throws(Errno) {
             let descriptor = try UnixSockets.connectAtOnce(to: path)
             try register(descriptor)
-            state = .open(descriptor, nil)
-            tell(.opened)
+            opened(descriptor, nil)
         } catch {
-            tell(.failed(.unreachable, "\(path): \(error)"))
+            tell(.failed(.unreachable, "\(path): \(ServerPlace.problem(error, at: path))"))
         }
     }
 
@@ -119,6 +184,10 @@ final class ServerSocket: EventHandler {
                     addresses: isLocal ? [.loopbackV4, .loopbackV6] : [],
                     problem: "there is no resolver"))
         }
+        do throws(Errno) { try loop.add(self) } catch {
+            return connect(ServerAddresses(addresses: [], problem: "\(error)"))
+        }
+        loop.setDeadline(self, after: Self.stepMilliseconds)
         let (mailbox, attempt) = (mailbox, attempt)
         resolver.resolve(name: host) { result in
             let addresses =
@@ -133,22 +202,30 @@ final class ServerSocket: EventHandler {
 
     /// The name was looked up.
     func resolved(_ found: ServerAddresses, attempt: UInt64) {
-        guard case .resolving = state, attempt == self.attempt else { return }
+        guard attempt == self.attempt else {
+            finder?.0.resolved(found, attempt: attempt)
+            return
+        }
+        guard case .resolving = state else { return }
+        loop.remove(self)
         connect(found)
     }
 
     private func connect(_ found: ServerAddresses) {
         guard !found.addresses.isEmpty else {
             state = .closed
-            return tell(.failed(.unreachable, "its name has no address: \(found.problem)"))
+            return tell(.failed(.unreachable, "\(name): it has no address: \(found.problem)"))
         }
         let first = tried % found.addresses.count
         let rotated = found.addresses[first...] + found.addresses[..<first]
         connect(toNextOf: rotated[...], Errno.hostUnreachable)
     }
 
+    /// The server, for people.
+    private var name: String { place.map { "\($0)" } ?? "" }
+
     private func connect(toNextOf addresses: ArraySlice<IPAddress>, _ last: Errno) {
-        guard case .tcp(_, let port, _) = server else { return }
+        guard case .tcp(_, let port, _) = place else { return }
         var (rest, last) = (addresses, last)
         while let address = rest.popFirst() {
             tried += 1
@@ -162,7 +239,7 @@ final class ServerSocket: EventHandler {
             }
         }
         state = .closed
-        tell(.failed(.unreachable, "\(last)"))
+        tell(.failed(.unreachable, "\(name): \(last)"))
     }
 
     private func connected(_ descriptor: Int32, _ rest: ArraySlice<IPAddress>) {
@@ -170,21 +247,21 @@ final class ServerSocket: EventHandler {
             drop(descriptor)
             return connect(toNextOf: rest, error)
         }
-        tried -= 1
-        guard case .tcp(let host, let port, let context?) = server else {
-            state = .open(descriptor, nil)
-            return tell(.opened)
+        guard case .tcp(let host, let port, let context?) = place else {
+            tried -= 1
+            return opened(descriptor, nil)
         }
         do throws(TLSError) {
             let tls = try TLSClientConnection(
                 context: context, fileDescriptor: descriptor, host: host, port: port,
                 now: Clock.wallSeconds())
             state = .securing(descriptor, tls)
+            loop.setDeadline(self, after: Self.stepMilliseconds)
             shakeHands(tls, descriptor)
         } catch {
             drop(descriptor)
             state = .closed
-            tell(.failed(.tls, "\(error)"))
+            tell(.failed(.tls, "\(name): \(error)"))
         }
     }
 
@@ -197,29 +274,55 @@ final class ServerSocket: EventHandler {
             tls.answer(nil)
             loop.requeue(self)
         case .complete:
-            state = .open(descriptor, tls)
-            tell(.opened)
+            loop.setDeadline(self, after: nil)
+            // Another attempt begins with an address whose server has shown who it is.
+            tried -= 1
+            opened(descriptor, tls)
         case .failed(let error):
             close()
-            tell(.failed(.tls, "\(error)"))
+            tell(.failed(Self.reason(of: error), "\(name): \(error)"))
         }
+    }
+
+    /// What breaks while the engine is being stopped or started is no matter of certificates.
+    private static func reason(of error: TLSError) -> SharedLevelReason {
+        switch error {
+        case .transport, .truncated, .unanswered: .unreachable
+        default: .tls
+        }
+    }
+
+    override func deadlineReached() {
+        let problem: String
+        switch state {
+        case .closed, .asking, .connecting, .open: return
+        case .resolving: problem = "its name was not resolved in time"
+        case .securing:
+            problem =
+                "it did not answer the beginning of TLS in time: it is stopped, or its port is "
+                + "one of clear text"
+        }
+        close()
+        tell(.failed(.connectTimeout, "\(name): \(problem)"))
     }
 
     // MARK: Events
 
     override func ready(_ readiness: Readiness) {
         switch state {
-        case .closed, .resolving: break
+        case .closed, .asking, .resolving: break
         case .connecting(let descriptor, let rest):
             if readiness.mayWrite { connected(descriptor, rest) }
         case .securing(let descriptor, let tls): shakeHands(tls, descriptor)
-        case .open: onEvent(.ready(readiness))
+        case .open:
+            let mayRead = readiness.mayRead || readAwaitsWriting && readiness.mayWrite
+            onEvent(.ready(mayRead ? readiness.union(.readable) : readiness))
         }
     }
 
     override func continueWork() {
         switch state {
-        case .closed, .resolving, .connecting: break
+        case .closed, .asking, .resolving, .connecting: break
         case .securing(let descriptor, let tls): shakeHands(tls, descriptor)
         case .open: onEvent(.ready([.readable, .writable]))
         }
@@ -234,21 +337,46 @@ final class ServerSocket: EventHandler {
         guard case .open(let descriptor, let tls) = state else { return .ended }
         guard let tls else {
             switch Transfers.read(descriptor, into: memory) {
-            case .bytes(let count): return .bytes(count)
+            case .bytes(let count):
+                if !hasRead, Self.isTLS(UnsafeRawBufferPointer(rebasing: memory[..<count])) {
+                    return .failed(.tls, "the server answers by TLS, which is not configured")
+                }
+                hasRead = true
+                return .bytes(count)
             case .wouldBlock: return .wouldBlock
-            case .endOfStream: return .ended
+            case .endOfStream: return hasRead ? .ended : .failed(.closedByServer, Self.unread)
+            case .failed(.connectionReset) where !hasRead:
+                return .failed(.closedByServer, Self.unread)
             case .failed(let error): return .failed(.unreachable, "\(error)")
             }
         }
+        readAwaitsWriting = false
         switch tls.read(into: memory) {
         case .bytes(let count, _): return .bytes(count)
-        case .wantRead, .wantWrite: return .wouldBlock
+        case .wantRead: return .wouldBlock
+        case .wantWrite:
+            readAwaitsWriting = true
+            return .wouldBlock
         case .turnIsOver:
             loop.requeue(self)
             return .wouldBlock
         case .endOfStream, .truncated: return .ended
-        case .failed: return .failed(.tls, tls.failure.map { "\($0)" } ?? "TLS failed")
+        case .failed: return failed(tls)
         }
+    }
+
+    /// What is said of a server that has ended a connection in clear text before any reply.
+    private static let unread =
+        "the server closed the connection before its first reply, as a port of TLS does"
+
+    /// Whether bytes begin with an alert of TLS, which no reply begins with.
+    private static func isTLS(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        bytes.count >= 2 && bytes[0] == 0x15 && bytes[1] == 0x03
+    }
+
+    private func failed(_ tls: TLSConnection) -> Transfer {
+        guard let error = tls.failure else { return .failed(.tls, "TLS failed") }
+        return .failed(Self.reason(of: error), "\(error)")
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Transfer {
@@ -264,8 +392,11 @@ final class ServerSocket: EventHandler {
         switch tls.write(bytes) {
         case .bytes(let count): return .bytes(count)
         case .wantRead, .wantWrite: return .wouldBlock
-        // Why is known once it has been read to its end, which ends it.
-        case .failed: return tls.failure.map { .failed(.tls, "\($0)") } ?? .wouldBlock
+        case .failed where tls.failure == nil:
+            // Why is known once it has been read to its end: no edge need come for that.
+            loop.requeue(self)
+            return .wouldBlock
+        case .failed: return failed(tls)
         }
     }
 
@@ -273,12 +404,15 @@ final class ServerSocket: EventHandler {
 
     func close() {
         // What was to be told of this attempt is not.
-        attempt += 1
+        attempt = Self.nextAttempt()
         switch state {
-        case .closed, .resolving: break
+        case .closed: break
+        case .asking: finder?.0.stop()
+        case .resolving: loop.remove(self)
         case .connecting(let descriptor, _), .securing(let descriptor, _):
             drop(descriptor)
         case .open(let descriptor, let tls):
+            openMilliseconds = Clock.monotonicMilliseconds() - openedAt
             if let tls { _ = tls.shutdown() }
             drop(descriptor)
         }

@@ -12,6 +12,30 @@ package struct SharedLevelOptions: Sendable {
         ///   - host: a name, or an address without brackets.
         ///   - tls: by what the engine is verified; `nil` for a connection in clear text.
         case tcp(host: String, port: UInt16, tls: TLSClientContext?)
+        /// The master that Sentinels name.
+        /// - Parameter tls: by what it is verified, under the name that the Sentinels give it;
+        ///   `nil` for connections to it in clear text.
+        case sentinels(Sentinels, tls: TLSClientContext?)
+    }
+
+    /// Those who know which of several servers is the master, and are asked before each connection.
+    package struct Sentinels: Sendable {
+        /// Where they are: names, or addresses without brackets.
+        package var nodes: [RedisNode]
+        /// What they call the master.
+        package var master: String
+        /// Their own user and password, which are not the master's.
+        package var user: [UInt8]?
+        package var password: [UInt8]?
+        /// By what they are verified; `nil` for connections to them in clear text.
+        package var tls: TLSClientContext?
+        /// How long one of them may take before the next is asked.
+        package var timeoutMilliseconds: Int64 = 250
+
+        package init(_ nodes: [RedisNode], master: String) {
+            self.nodes = nodes
+            self.master = master
+        }
     }
 
     package var server: Server
@@ -69,6 +93,8 @@ package struct SharedLevelOptions: Sendable {
 
     package init(server: Server, names: SharedName, keyring: SharedKeyring) {
         self.server = server
+        // While there is no master the Sentinels are asked often: that costs them little.
+        if case .sentinels = server { backoff = ReconnectBackoff(longestMilliseconds: 1000) }
         self.names = names
         self.keyring = keyring
     }

@@ -1,0 +1,39 @@
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+
+/// The addresses of an engine; empty if its name has none.
+struct ServerAddresses: Sendable, Equatable {
+    var addresses: [IPAddress]
+    /// Why there are none.
+    var problem = ""
+}
+
+/// Where a connection leads.
+enum ServerPlace: Sendable, CustomStringConvertible {
+    case unix(path: String)
+    /// - Parameter host: a name, or an address without brackets.
+    case tcp(host: String, port: UInt16, tls: TLSClientContext?)
+
+    var description: String {
+        switch self {
+        case .unix(let path): path
+        case .tcp(let host, let port, _):
+            host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        }
+    }
+
+    /// Why a Unix socket cannot be connected to.
+    static func problem(_ error: Errno, at path: String) -> String {
+        switch error {
+        case .noSuchFile: "there is no such socket"
+        // The system does not tell the two apart.
+        case .connectionRefused:
+            UnixSockets.isSocket(at: path)
+                ? "nobody listens at the socket" : "it is not a socket"
+        case .accessDenied: "the gateway's user may not connect to the socket, or reach it"
+        case .again: "as many connections wait at the socket as may"
+        default: "\(error)"
+        }
+    }
+}

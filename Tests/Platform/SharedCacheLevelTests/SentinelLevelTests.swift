@@ -1,0 +1,172 @@
+import CacheStore
+import CacheTestSupport
+import Clocks
+import RedisProtocol
+import SharedCacheLevel
+import TestSupport
+import Testing
+
+/// A real Sentinel over two real servers.
+@Suite("An engine that Sentinels name", .serialized)
+struct SentinelLevelTests {
+    /// A level that is not taken into use, and why.
+    private func refusal(
+        _ engines: WatchedEngines, _ server: SharedLevelOptions.Server,
+        until isSaid: (SharedLevelStatistics) -> Bool
+    ) throws {
+        var options = try engines.first.options()
+        options.server = server
+        let level = try SharedLevel(options)
+        defer { level.close() }
+        #expect(eventually { isSaid(level.figures()) }, "\(level.figures())")
+        #expect(level.state == .off)
+    }
+
+    @Test func `is found, whatever those say that are asked first`() throws {
+        let engines = try WatchedEngines()
+        // Nobody is at the first place, and no Sentinel at the second.
+        let server = try engines.server(after: [LoopbackPlace.drawn(), engines.places[1]])
+        let (store, level) = try engines.first.gateway(memoryBytes: 0) { $0.server = server }
+        store.put("http://a/", body(10))
+        #expect(store.foundBodies("http://a/") == [body(10)])
+        #expect(level.figures().connections == 1)
+        store.close()
+        #expect(engines.first.hashes.count == 1)
+    }
+
+    @Test func `is found after a Sentinel that takes connections and says nothing`() throws {
+        let engines = try WatchedEngines()
+        let place = try LoopbackPlace.drawn()
+        let silent = try EngineProcess(["--bind", place.host, "--port", "\(place.port)"])
+        silent.pause()
+        defer { silent.goOn() }
+        let started = Clock.monotonicMilliseconds()
+        let server = try engines.server(after: [place])
+        let level = try engines.first.level { $0.server = server }
+        // It has had its time, and no more.
+        #expect((200...5000).contains(Clock.monotonicMilliseconds() - started))
+        level.close()
+    }
+
+    @Test func `is followed when another one becomes it`() throws {
+        let engines = try WatchedEngines()
+        #expect(engines.awaitReplica())
+        let server = try engines.server()
+        let (store, level) = try engines.first.gateway(memoryBytes: 0) { $0.server = server }
+        store.put("http://a/", body(10))
+        store.flushNow()
+        #expect(store.foundBodies("http://a/") == [body(10)])
+        let killed = Clock.monotonicMilliseconds()
+        engines.first.end()
+        #expect(eventually { level.state == .off })
+        // Down for half a second, an election, and what the level takes to notice.
+        let isBack = eventually {
+            store.put("http://b/", body(20))
+            store.flushNow()
+            return store.foundBodies("http://b/") == [body(20)]
+        }
+        #expect(isBack, "\(level.figures())")
+        print("hits after a failover:", Clock.monotonicMilliseconds() - killed, "ms")
+        #expect(try RedisRole(engines.second.ask("ROLE")) == .master)
+        // The old one comes back, becomes a replica, and nothing goes to it.
+        try engines.first.start()
+        #expect(eventually { (try? RedisRole(engines.first.ask("ROLE"))) == .replica })
+        #expect(level.state == .ready)
+        #expect(store.foundBodies("http://b/") == [body(20)])
+        store.close()
+    }
+
+    @Test func `is left when it is made a replica`() throws {
+        let engines = try WatchedEngines()
+        #expect(engines.awaitReplica())
+        let server = try engines.server()
+        let (store, level) = try engines.first.gateway(memoryBytes: 0) { $0.server = server }
+        store.put("http://a/", body(10))
+        store.flushNow()
+        let sentinel = engines.sentinelPlace
+        let command = try Command(
+            "redis-cli",
+            [
+                "-h", sentinel.host, "-p", "\(sentinel.port)", "sentinel", "failover",
+                WatchedEngines.master,
+            ], keepsOutput: true)
+        #expect(command.wait().output.hasPrefix("OK"))
+        #expect(eventually { (try? RedisRole(engines.first.ask("ROLE"))) == .replica })
+        let isBack = eventually {
+            store.put("http://b/", body(20))
+            store.flushNow()
+            return store.foundBodies("http://b/") == [body(20)]
+        }
+        #expect(isBack, "\(level.figures())")
+        #expect(try RedisRole(engines.second.ask("ROLE")) == .master)
+        #expect(level.figures().connections > 1)
+        store.close()
+    }
+
+    @Test func `is kept when the Sentinels have gone, and not found without them`() throws {
+        let engines = try WatchedEngines()
+        let server = try engines.server()
+        let (store, level) = try engines.first.gateway(memoryBytes: 0) { $0.server = server }
+        engines.endSentinel()
+        store.put("http://a/", body(10))
+        #expect(store.foundBodies("http://a/") == [body(10)])
+        engines.first.end()
+        #expect(eventually { level.figures().detail.contains("Sentinel \(place(engines))") })
+        #expect(level.figures().reason == .unreachable)
+        try engines.first.start()
+        try engines.startSentinel()
+        #expect(eventually { level.state == .ready })
+        store.close()
+    }
+
+    private func place(_ engines: WatchedEngines) -> String {
+        "\(engines.sentinelPlace.host):\(engines.sentinelPlace.port)"
+    }
+
+    @Test func `is not found under another name`() throws {
+        let engines = try WatchedEngines()
+        let server = try engines.server(name: "other")
+        try refusal(engines, server) {
+            $0.reason == .refused && $0.detail.contains("does not know a master of this name")
+                && $0.detail.contains(place(engines))
+        }
+    }
+
+    @Test func `is not asked for at what is no Sentinel`() throws {
+        let engines = try WatchedEngines()
+        let sentinels = SharedLevelOptions.Sentinels(
+            [try engines.node(engines.places[0])], master: WatchedEngines.master)
+        try refusal(engines, .sentinels(sentinels, tls: nil)) {
+            $0.reason == .refused && $0.detail.contains("unknown command")
+        }
+    }
+
+    @Test func `is found with the password of the Sentinels, and not without it`() throws {
+        let engines = try WatchedEngines(password: "right")
+        for (password, reason) in [
+            (nil, SharedLevelReason.passwordRequired), ("wrong", .wrongPassword),
+        ] {
+            let server = try engines.server(password: password)
+            try refusal(engines, server) { $0.reason == reason }
+        }
+        let server = try engines.server(password: "right")
+        let level = try engines.first.level { $0.server = server }
+        level.close()
+    }
+
+    @Test func `is not used while the Sentinels name a replica`() throws {
+        let engines = try WatchedEngines()
+        // A Sentinel of its own, that takes the replica for the master.
+        #expect(engines.awaitReplica())
+        let replica = try FixedSentinel(naming: engines.places[1])
+        defer { replica.end() }
+        var sentinels = SharedLevelOptions.Sentinels(
+            [try engines.node(replica.place)], master: WatchedEngines.master)
+        try refusal(engines, .sentinels(sentinels, tls: nil)) { $0.reason == .readOnly }
+        // Another one is asked next, although the first one always answers.
+        sentinels.nodes.append(try engines.node(engines.sentinelPlace))
+        let both = sentinels
+        let level = try engines.first.level { $0.server = .sentinels(both, tls: nil) }
+        level.close()
+    }
+}

@@ -74,8 +74,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Engine/PinfoldEngine": [
         "CLinux", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
         "AccessPolicy", "Authentication", "PinfoldConfiguration", "Documents", "Transformation",
-        "Activity", "RedisProtocol",
-        "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "Activity", "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
         "PinfoldMetrics", "Logging",
         "RawStructuredFieldValues",
     ],
@@ -222,7 +221,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Platform/SharedCacheLevelTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "RedisProtocol",
-        "SharedCache", "Clocks", "Threads", "EventLoop", "CacheStore", "SharedCacheLevel",
+        "SharedCache", "Clocks", "Locking", "Threads", "EventLoop", "CacheStore",
+        "SharedCacheLevel",
     ],
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",

@@ -18,6 +18,8 @@ public enum LoadResult: Sendable {
     case found([CachedResponse])
     /// No level below memory has the key, or has it any longer.
     case nothing
+    /// The same; and whoever asked is to fetch it for all gateways, and to end the lease then.
+    case lead(FetchLease)
 }
 
 /// A chunk, or why there is none.
@@ -46,6 +48,10 @@ package struct LevelLoad: Sendable {
     /// The fingerprint of the policy under which the request asks: of responses that differ only in
     /// theirs, the one with this is wanted. `nil` if that is not known.
     package var trust: UInt64?
+    /// Whether the response will be fetched, and perhaps stored, if nothing is found: then a level
+    /// that gateways share sees to it that one of them does (`LoadResult.lead`), for which the
+    /// others wait.
+    package var fetches = false
     package var completion: @Sendable (LoadResult) -> Void
 
     /// Runs `body` with a view of the key.

@@ -19,6 +19,8 @@ enum SharedCommand: Sendable {
     case readChunk(
         id: Int64, SharedBody, SharedChunks, number: UInt32,
         @Sendable (ChunkResult) -> Void)
+    /// The fetch under a lease has ended.
+    case endLease(digest: [UInt8], SharedToken, FetchLease.End)
     case barrier(@Sendable () -> Void)
 
     /// Bytes of a body in it.
@@ -26,7 +28,7 @@ enum SharedCommand: Sendable {
         switch self {
         case .store(let store): store.bytes
         case .addChunk(_, _, let chunk): chunk.bytes.count
-        case .load, .forget, .remove, .purge, .dropBody, .readChunk, .barrier: 0
+        case .load, .forget, .remove, .purge, .dropBody, .readChunk, .endLease, .barrier: 0
         }
     }
 }

@@ -26,6 +26,7 @@ extension LevelLoop {
         case .readChunk(let id, let body, let chunks, let number, let completion):
             let name = engine.names.chunk(body.digest, body: body.token, number)
             sendGet(name, .chunkRead(id: id, body, chunks, number: number, completion))
+        case .endLease(let digest, let token, let end): endLease(digest, token, end)
         case .barrier(let completion):
             send(.barrier(completion)) {
                 $0.begin(1)
@@ -44,7 +45,7 @@ extension LevelLoop {
 
     // MARK: Lookups
 
-    private func sendLoad(
+    func sendLoad(
         _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64
     ) {
         let digest = load.key.withUnsafeBytes { SharedName.digest(of: $0) }
@@ -55,11 +56,17 @@ extension LevelLoop {
             load.look?.fail(.busy)
             return answer(pending, [])
         }
+        if mayWait(pending), joins(pending) { return }
+        wait(for: pending)
+        ask(pending)
+    }
+
+    /// Asks for what there is of a key.
+    func ask(_ pending: PendingLoad) {
         if !hasAskedGeneration {
             hasAskedGeneration = true
             sendGet(engine.generationName, .generation(purges: engine.purges))
         }
-        wait(for: pending)
         send(.value(pending)) {
             $0.begin(2)
             $0.add("HGETALL")
@@ -97,6 +104,7 @@ extension LevelLoop {
             ownChunks: ownChunks, token: token)
         guard let text = makeText(pending, field) else { return refuse(store) }
         let milliseconds = lifetime(of: response)
+        noteStore(digest)
         sendChunks(pending, milliseconds)
         for field in pending.fields { askForPredecessor(pending.digest, field, token) }
         sendTransaction(pending, text, milliseconds)
@@ -305,6 +313,7 @@ extension LevelLoop {
         guard let digest = key.bytes.withUnsafeBytes({ digest(of: $0) }) else {
             return giveUp(.removed(key))
         }
+        endWait(digest)
         let hash = engine.hash(digest)
         send(.removed(key)) {
             $0.begin(2)
@@ -334,6 +343,7 @@ extension LevelLoop {
     }
 
     private func sendPurge() {
+        endWaits()
         hasAskedGeneration = false
         send(.purged) {
             $0.begin(2)

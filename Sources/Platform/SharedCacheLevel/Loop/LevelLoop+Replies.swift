@@ -45,6 +45,10 @@ extension LevelLoop {
             came(load)
         case .chunkRead(let id, let body, let chunks, let number, let completion):
             completion(readChunk(id, body, chunks, number, reply))
+        case .lease(let wait): readLease(wait, reply)
+        case .leaseKept(let digest, let token):
+            if let error { count(SharedLevelReason(error.code)) }
+            if reply.integer != 1 { leases.lose(digest, token) }
         case .barrier(let completion): completion()
         case .info: began(Self.run(of: reply.text ?? ""))
         case .time(let asked): readTime(reply, asked: asked)
@@ -55,7 +59,8 @@ extension LevelLoop {
     /// What will not be replied to.
     func giveUp(_ expected: Expected) {
         switch expected {
-        case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe:
+        case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe,
+            .lease, .leaseKept:
             break
         case .stored(let store): lose(store.store.key)
         case .removed(let key): lose(key)
@@ -85,6 +90,8 @@ extension LevelLoop {
         // Its chunks expire.
         case .addChunk, .dropBody: break
         case .readChunk(_, _, _, _, let completion): completion(.gone)
+        // It ends by itself.
+        case .endLease(let digest, let token, _): leases.lose(digest, token)
         case .barrier(let completion): completion()
         }
     }

@@ -34,6 +34,7 @@ final class LevelLoop: EventHandler {
     /// Lookups that were sent and not answered, by their deadlines.
     var loads: [PendingLoad] = []
     var firstLoad = 0
+    var leases = KeyLeases()
     /// Whether the generation was asked for since commands were last taken.
     var hasAskedGeneration = false
     var hasOpened = false
@@ -136,6 +137,7 @@ final class LevelLoop: EventHandler {
                 for command in state.bodies.abandonAll() { state.add(command) }
             }
             takeCommands()
+            endLeases()
             endsAt = now + options.closeMilliseconds
             endIfDone()
         }
@@ -164,6 +166,7 @@ final class LevelLoop: EventHandler {
         let now = now
         if let endsAt, now >= endsAt { return end() }
         expireLoads(now)
+        attendToLeases(now)
         perform(connection.timePassed(now: now))
         if let deadline = probeDeadline, now >= deadline {
             probeDeadline = nil
@@ -176,7 +179,7 @@ final class LevelLoop: EventHandler {
     }
 
     func updateDeadline() {
-        var next = [connection.deadline, probeDeadline, endsAt].compactMap { $0 }
+        var next = [connection.deadline, probeDeadline, endsAt, leases.next].compactMap { $0 }
         if firstLoad < loads.count { next.append(loads[firstLoad].deadline) }
         if first < commands.count { next.append(now + options.timeoutMilliseconds) }
         if isReady { next.append(maintenanceAt) }

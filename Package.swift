@@ -74,8 +74,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Engine/PinfoldEngine": [
         "CLinux", "HTTPCore", "HTTP2", "ProxyProtocols", "ContentCoding", "CachePolicy", "Trust",
         "AccessPolicy", "Authentication", "PinfoldConfiguration", "Documents", "Transformation",
-        "Activity",
-        "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "Activity", "Clocks", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
         "PinfoldMetrics", "Logging",
         "RawStructuredFieldValues",
     ],
@@ -222,8 +221,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Platform/SharedCacheLevelTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "CachePolicy", "Trust",
-        "RedisProtocol", "SharedCache", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
-        "CacheStore", "PinfoldResolver", "SharedCacheLevel",
+        "RedisProtocol", "SharedCache", "Clocks", "Locking", "Threads", "EventLoop",
+        "PinfoldTLS", "CacheStore", "PinfoldResolver", "SharedCacheLevel",
     ],
     "Platform/ResolverTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",
@@ -233,8 +232,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "COpenSSL", "HTTPCore", "HTTP2", "ProxyProtocols", "TestSupport",
         "EngineTestSupport", "ContentCoding", "CachePolicy", "Trust", "AccessPolicy",
         "Authentication", "PinfoldConfiguration",
-        "Transformation", "JSONSchema", "Activity", "Clocks",
-        "Threads", "EventLoop", "PinfoldTLS",
+        "Transformation", "JSONSchema", "Activity", "Clocks", "Threads", "EventLoop", "PinfoldTLS",
         "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Logging",
         "RawStructuredFieldValues",
     ],

@@ -116,19 +116,22 @@ public final class CacheStore: Sendable {
     ///   - policy: the policy for the metadata of the stored heads.
     ///   - trust: the fingerprint of the security policy that the request is under, which a level
     ///     prefers that has several.
+    ///   - fetches: whether the caller will fetch the response if there is none, and may store it:
+    ///     of several gateways one is to do so, and the others wait for it for a while.
     ///   - wakes: `false` if the caller will soon call ``wakeReaders()``, once for all its
     ///     requests.
     /// - Returns: `false` if too many reads are waiting (or the store is closed): treat it as a
     ///   miss; `completion` will not be called.
     public func load(
         _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
-        trust: UInt64? = nil, wakes: Bool = true,
+        trust: UInt64? = nil, fetches: Bool = false, wakes: Bool = true,
         completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
         if disk.isBeside { disk.catchUp(memory) }
         let load = LevelLoad(
             key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
-            memory: memory, trust: trust, born: bans.settled, completion: completion)
+            memory: memory, trust: trust, born: bans.settled, fetches: fetches,
+            completion: completion)
         return load.begin(at: levels[...], wakes: wakes)
     }
 

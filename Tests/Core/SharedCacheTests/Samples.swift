@@ -67,7 +67,7 @@ enum Sample {
         var index = SharedIndex(instance: token(3))
         #expect(index.add([]) == true)
         #expect(index.add([1, 2]) == true)
-        let lease = try #require(SharedLease(token(4), by: Array("gw-1".utf8)))
+        let lease = SharedLease(token(4))
         let note = NotStoredNote(reason: 9)
         let purge = try #require(
             PurgeEntry(.prefix(key), isSoft: true, seconds: 12, by: Array("gw-2".utf8)))

@@ -299,7 +299,6 @@ struct SharedNameTests {
         let all = [
             names.index(digest), names.value(digest, variant: try Sample.variant()),
             names.chunk(digest, body: Sample.token(1), 7), names.lease(digest),
-            names.note(digest),
         ]
         for name in all {
             #expect(text(name).hasPrefix("p:1:"))

@@ -5,8 +5,7 @@ import CachePolicy
 ///     prefix 1:i:{digest}                 what there is of a cache key (``SharedIndex``)
 ///     prefix 1:v:{digest}:variant         a response
 ///     prefix 1:c:{digest}:body:index      a chunk of a large body
-///     prefix 1:l:{digest}                 the lease of who fetches it
-///     prefix 1:n:{digest}                 a note that it is not stored
+///     prefix 1:l:{digest}                 the lease of who fetches it, or a note instead
 ///     prefix 1:p:{fleet}:all:run          the generation of everything, for one run of the engine
 ///     prefix 1:p:{fleet}:stream           what was purged
 ///     prefix 1:p:{fleet}:removed          which keys were found to be invalid
@@ -64,7 +63,6 @@ package struct SharedName: Sendable, Hashable {
     }
 
     package func lease(_ digest: [UInt8]) -> [UInt8] { name("l:", digest) }
-    package func note(_ digest: [UInt8]) -> [UInt8] { name("n:", digest) }
 
     // MARK: Of the fleet
 

@@ -44,6 +44,17 @@ extension Exchange {
         }
     }
 
+    /// Whether its response may be one for all, so that one gateway of a fleet should ask for it. A
+    /// request with a cookie is not compared with those of other gateways: where the response is
+    /// not known to be shared it might be personal.
+    var mayFetchForFleet: Bool {
+        let present = request.fields.present
+        guard case .none = collapsing.role, passes == 0, !present.contains(.cookie), let origin
+        else { return false }
+        return CacheDecision.mayCollapse(request.method, with: present, .uriMiss)
+            && origin.cacheStores && origin.caching.sliceBytes == nil
+    }
+
     /// How long misses of a key proceed alone after waiting did not help one.
     private static let aloneMilliseconds: Int64 = 30_000
 
@@ -187,6 +198,7 @@ extension Exchange {
 
     /// The response of the flight that this exchange leads is available to others, or will not be.
     func endFlight(_ end: FlightEnd) {
+        if collapsing.lease != nil { endLease(end) }
         guard case .leads(let hash) = collapsing.role else { return }
         let followers = collapsing.stopLeading()
         environment.flights.leave(self, hash: hash)
@@ -208,6 +220,18 @@ extension Exchange {
         loop.afterTurn { Self.release(queue, on: loop) }
     }
 
+    /// The response that all gateways wait for is stored, or will not be. If there is none, another
+    /// exchange of this gateway may have the lease as well, and asks for the next one.
+    @inline(never)
+    private func endLease(_ end: FlightEnd) {
+        guard let lease = collapsing.takeLease() else { return }
+        switch end {
+        case .stored: lease.end(.stored)
+        case .notStored: lease.end(.notStored)
+        case .failed: break
+        }
+    }
+
     /// Releases the followers, a portion in each turn: there may be thousands.
     private static func release(_ queue: FollowerQueue, on loop: EventLoop) {
         for _ in 0..<EventLoop.portion {
@@ -223,6 +247,7 @@ extension Exchange {
         if case .follows(let wait) = collapsing.role {
             patience = max(0, wait.left(now: environment.loop.now))
         }
+        if collapsing.lease != nil { endLease(end) }
         collapsing.endWait(patience: patience, isAnswered: end != .failed)
         environment.loop.setDeadline(self, after: nil)
         lookUpAgain()
@@ -231,6 +256,7 @@ extension Exchange {
     /// Of the exchange of another environment that it waits for.
     func remoteFlightEnded(_ end: FlightEnd) {
         guard case .followsRemotely = collapsing.role else { return }
+        if collapsing.lease != nil { endLease(end) }
         collapsing.endWait(patience: nil, isAnswered: end != .failed)
         environment.loop.setDeadline(self, after: nil)
         lookUpAgain()

@@ -15,6 +15,7 @@ extension Exchange {
         if storing.flight != nil { endStoreFlight() }
         if forwarding.wasSent, !request.isSafe { invalidateUnanswered() }
         if collapsing.takesPart { leaveFlight() }
+        if collapsing.lease != nil { _ = collapsing.takeLease() }
         leaveAccount()
         releaseGathered()
         uploadEnded()

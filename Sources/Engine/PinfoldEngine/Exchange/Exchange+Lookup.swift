@@ -94,7 +94,8 @@ extension Exchange {
         let (token, mailbox) = (token, environment.mailbox)
         let options = cacheOptions
         let accepted = store.load(
-            key, variants, policy: options, trust: origin?.fingerprint, wakes: false
+            key, variants, policy: options, trust: origin?.fingerprint, fetches: mayFetchForFleet,
+            wakes: false
         ) {
             mailbox.post(.loaded(token, $0))
         }
@@ -120,6 +121,9 @@ extension Exchange {
             environment.metrics.add(.cacheDiskHits)
             caching.key?.withView { answer(from: response, $0, origin) }
         case .nothing: missed(.uriMiss)
+        case .lead(let lease):
+            collapsing.hold(lease)
+            missed(.uriMiss)
         }
     }
 

@@ -18,6 +18,8 @@ public enum LoadResult: Sendable {
     case found([CachedResponse])
     /// No level below memory has the key, or has it any longer.
     case nothing
+    /// The same; and whoever asked is to fetch it for all gateways, and to end the lease then.
+    case lead(FetchLease)
 }
 
 /// A chunk, or why there is none.
@@ -49,6 +51,10 @@ package struct LevelLoad: Sendable {
     /// The last purge that had been settled when it began: what it finds is compared with later
     /// ones before it is kept.
     let born: UInt64
+    /// Whether the response will be fetched, and perhaps stored, if nothing is found: then a level
+    /// that gateways share sees to it that one of them does (`LoadResult.lead`), for which the
+    /// others wait.
+    package var fetches = false
     package var completion: @Sendable (LoadResult) -> Void
 
     /// Runs `body` with a view of the key.

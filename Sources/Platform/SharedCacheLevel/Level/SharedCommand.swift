@@ -24,6 +24,8 @@ enum SharedCommand: Sendable {
     case readChunk(
         id: Int64, SharedBody, SharedChunks, number: UInt32,
         @Sendable (ChunkResult) -> Void)
+    /// The fetch under a lease has ended.
+    case endLease(digest: [UInt8], SharedToken, FetchLease.End)
     case barrier(@Sendable () -> Void)
 
     /// Bytes of a body in it.
@@ -32,7 +34,7 @@ enum SharedCommand: Sendable {
         case .store(let store): store.bytes
         case .addChunk(_, _, let chunk): chunk.bytes.count
         case .load, .forget, .remove, .announce, .confirm, .readMembers, .publishPolicy, .dropBody,
-            .readChunk, .barrier:
+            .readChunk, .endLease, .barrier:
             0
         }
     }

@@ -67,6 +67,18 @@ package struct SharedLevelOptions: Sendable {
     package var queueCommands = 8192
     /// For how long a response is kept after it has become stale, to be confirmed by its origin.
     package var graceSeconds: Int64 = 3600
+    /// How long a lookup waits for the response that another gateway fetches; 0: gateways do not
+    /// wait for each other.
+    package var waitMilliseconds: Int64 = 2000
+    /// How long a lease lasts that its holder does not prolong: not as long as others wait, so that
+    /// one of them takes the place of a gateway that has died.
+    package var leaseMilliseconds: Int64 = 1500
+    /// How long it is prolonged.
+    package var longestLeaseMilliseconds: Int64 = 300_000
+    /// How long nobody waits for a response after one could not be stored, or took too long.
+    package var noteMilliseconds: Int64 = 30_000
+    /// Lookups that wait for other gateways at most; a quarter of them for one key.
+    package var waitingLookups = 16_384
     /// Keys that are remembered while they cannot be removed; beyond them everything is.
     package var lostKeys = 8192
     /// How long ``SharedLevel/close()`` waits for what is queued.

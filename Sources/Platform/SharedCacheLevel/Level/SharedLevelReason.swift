@@ -164,6 +164,16 @@ package struct SharedLevelStatistics: Sendable, Equatable {
     package var connections: UInt64 = 0
     package var bytesRead: UInt64 = 0
     package var bytesWritten: UInt64 = 0
+    /// Leases that this gateway has taken, and those that it has now.
+    package var leases: UInt64 = 0
+    package var heldLeases = 0
+    /// Lookups that waited for another gateway's fetch, those of them that found its response, and
+    /// those that waited for too long.
+    package var waits: UInt64 = 0
+    package var waitsAnswered: UInt64 = 0
+    package var waitsInVain: UInt64 = 0
+    /// Lookups that are waiting.
+    package var waitingLookups = 0
     /// Bytes of responses and commands that wait to be sent.
     package var queueBytes = 0
     package var queueCommands = 0

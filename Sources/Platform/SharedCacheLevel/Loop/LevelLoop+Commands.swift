@@ -29,6 +29,7 @@ extension LevelLoop {
         case .readChunk(let id, let body, let chunks, let number, let completion):
             let name = engine.names.chunk(body.digest, body: body.token, number)
             sendGet(name, .chunkRead(id: id, body, chunks, number: number, completion))
+        case .endLease(let digest, let token, let end): endLease(digest, token, end)
         case .barrier(let completion):
             send(.barrier(completion)) {
                 $0.begin(1)
@@ -55,7 +56,7 @@ extension LevelLoop {
 
     // MARK: Lookups
 
-    private func sendLoad(
+    func sendLoad(
         _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64
     ) {
         let digest = load.key.withUnsafeBytes { SharedName.digest(of: $0) }
@@ -66,6 +67,7 @@ extension LevelLoop {
             load.look?.fail(.busy)
             return answer(pending, [])
         }
+        if mayWait(pending), joins(pending) { return }
         wait(for: pending)
         sendGetAll(engine.hash(pending.digest), .value(pending))
     }
@@ -100,6 +102,7 @@ extension LevelLoop {
             ownChunks: ownChunks, token: token)
         guard let text = makeText(pending, field) else { return refuse(store) }
         let milliseconds = lifetime(of: response)
+        noteStore(digest)
         sendChunks(pending, milliseconds)
         for field in pending.fields { askForPredecessor(pending.digest, field, token) }
         sendTransaction(pending, text, milliseconds)
@@ -318,6 +321,7 @@ extension LevelLoop {
         guard let digest = key.bytes.withUnsafeBytes({ digest(of: $0) }) else {
             return giveUp(.removed(key))
         }
+        endWait(digest)
         let hash = engine.hash(digest)
         askWhetherStored(key, hash)
         send(.removed(key)) {
@@ -355,7 +359,7 @@ extension LevelLoop {
         send(.begun) {
             $0.begin(9)
             $0.add("EVAL")
-            $0.add(Array(SharedScript.begin.text.utf8))
+            $0.add(FleetStreams.beginning)
             $0.add(3)
             $0.add(name)
             $0.add(engine.names.stream)

@@ -220,6 +220,7 @@ extension LevelLoop {
             if let current { published.append(current) }
         }
         removeBroken(pending)
+        if published.isEmpty, mayWait(pending) { return waitOrLead(pending) }
         answer(pending, published)
     }
 
@@ -270,6 +271,7 @@ extension LevelLoop {
 
     /// Answers a lookup.
     func answer(_ pending: PendingLoad, _ found: [CachedResponse]) {
+        if let wait = pending.wait { return looked(pending, for: wait, found) }
         pending.isOver = true
         pending.found = []
         let took = now - pending.began

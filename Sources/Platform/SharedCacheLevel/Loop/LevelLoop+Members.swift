@@ -11,6 +11,7 @@ extension LevelLoop {
     /// Writes purges to the stream. The reply says where they are in it.
     func announce(_ purges: [FleetPurge], _ number: UInt64) {
         fleet.sent = number
+        endWaits()
         for (place, purge) in purges.enumerated() {
             let last = place == purges.count - 1 ? number : 0
             let seconds = engine.clock.engineSeconds(purge.seconds) ?? purge.seconds

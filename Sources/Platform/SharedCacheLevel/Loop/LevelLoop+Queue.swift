@@ -154,6 +154,7 @@ extension LevelLoop {
 
     /// Answers all lookups: with nothing.
     func endLoads() {
+        endWaits()
         endWaitingLoads { _ in true }
         for load in loads[firstLoad...] where !load.isOver {
             load.load.look?.fail(.busy)

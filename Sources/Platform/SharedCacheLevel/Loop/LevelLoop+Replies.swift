@@ -65,6 +65,10 @@ extension LevelLoop {
             came(load)
         case .chunkRead(let id, let body, let chunks, let number, let completion):
             completion(readChunk(id, body, chunks, number, reply))
+        case .lease(let wait): readLease(wait, reply)
+        case .leaseKept(let digest, let token):
+            if let error { count(SharedLevelReason(error.code)) }
+            if reply.integer != 1 { leases.lose(digest, token) }
         case .barrier(let completion): barrierReached(completion)
         case .info: began(Self.run(of: reply.text ?? ""))
         case .time(let asked): readTime(reply, asked: asked)
@@ -77,7 +81,7 @@ extension LevelLoop {
         switch expected {
         case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe,
             .fieldCount, .numberCount, .told, .begun, .streamState, .streamsThere, .streams,
-            .confirmations, .policyVersion, .policy:
+            .confirmations, .policyVersion, .policy, .lease, .leaseKept:
             break
         case .announced(let purge, _): level.shared.withLock { $0.lost.note([purge]) }
         case .members(let completion): completion(nil)
@@ -115,6 +119,8 @@ extension LevelLoop {
         // Its chunks expire.
         case .addChunk, .dropBody: break
         case .readChunk(_, _, _, _, let completion): completion(.gone)
+        // It ends by itself.
+        case .endLease(let digest, let token, _): leases.lose(digest, token)
         case .barrier(let completion): completion()
         }
     }

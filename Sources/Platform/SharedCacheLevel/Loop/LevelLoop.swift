@@ -35,6 +35,7 @@ final class LevelLoop: EventHandler {
     var loads: [PendingLoad] = []
     var firstLoad = 0
     var fleet: FleetState
+    var leases = KeyLeases()
     var hasOpened = false
     /// What the engine is; `nil` before it has said so.
     var server: RedisServer?
@@ -143,6 +144,7 @@ final class LevelLoop: EventHandler {
                 for command in state.bodies.abandonAll() { state.add(command) }
             }
             takeCommands()
+            endLeases()
             endsAt = now + options.closeMilliseconds
             endIfDone()
         }
@@ -171,6 +173,7 @@ final class LevelLoop: EventHandler {
         let now = now
         if let endsAt, now >= endsAt { return end() }
         expireLoads(now)
+        attendToLeases(now)
         perform(connection.timePassed(now: now))
         if let deadline = probeDeadline, now >= deadline {
             probeDeadline = nil
@@ -187,7 +190,7 @@ final class LevelLoop: EventHandler {
     }
 
     func updateDeadline() {
-        var next = [connection.deadline, probeDeadline, endsAt].compactMap { $0 }
+        var next = [connection.deadline, probeDeadline, endsAt, leases.next].compactMap { $0 }
         if firstLoad < loads.count { next.append(loads[firstLoad].deadline) }
         if first < commands.count { next.append(now + options.timeoutMilliseconds) }
         if isReady { next.append(maintenanceAt) }

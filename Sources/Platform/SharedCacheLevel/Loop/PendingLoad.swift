@@ -11,6 +11,8 @@ final class PendingLoad: @unchecked Sendable {
     let digest: [UInt8]
     /// Own removals before it was sent.
     let removals: UInt64
+    /// For whom it looks again, if it does; then it has no deadline, and nobody else waits for it.
+    let wait: LeaseWait?
     var found: [FoundValue] = []
     /// Replies that are missing before it can be answered.
     var missing = 0
@@ -19,9 +21,10 @@ final class PendingLoad: @unchecked Sendable {
 
     init(
         _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64,
-        digest: [UInt8], removals: UInt64
+        digest: [UInt8], removals: UInt64, for wait: LeaseWait? = nil
     ) {
         self.load = load
+        self.wait = wait
         self.flight = flight
         self.began = began
         self.deadline = deadline
@@ -125,6 +128,10 @@ enum Expected: Sendable {
     case chunkOfLoad(PendingLoad, FoundValue, number: UInt32)
     case presence(PendingLoad, FoundValue)
     case chunkRead(id: Int64, SharedBody, SharedChunks, number: UInt32, ChunkCompletion)
+    /// What is stored in the place of a lease; nothing if it was free, and is this gateway's now.
+    case lease(LeaseWait)
+    /// Whether a lease was still the own one when it was prolonged or ended.
+    case leaseKept(digest: [UInt8], SharedToken)
     case barrier(@Sendable () -> Void)
     /// What the engine says about itself.
     case info

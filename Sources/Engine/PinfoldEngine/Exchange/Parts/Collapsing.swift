@@ -1,4 +1,5 @@
 import CachePolicy
+import CacheStore
 
 extension Exchange {
     /// Its part in collapsing identical requests.
@@ -40,6 +41,10 @@ extension Exchange {
         private(set) var isOfVariant = false
         private(set) var isOfCookies = false
 
+        /// That no other gateway of the fleet asks for the response meanwhile; `nil` if that is
+        /// not known.
+        private(set) var lease: FetchLease?
+
         /// Whether it has waited for a part that was missing.
         private(set) var hasFetched = false
 
@@ -50,6 +55,12 @@ extension Exchange {
         mutating func noteFetch() { hasFetched = true }
 
         mutating func lead(_ hash: UInt64) { role = .leads(hash: hash) }
+
+        /// It fetches the response for all gateways, or waits for one that does.
+        mutating func hold(_ lease: FetchLease) { self.lease = lease }
+
+        /// It has no more use for a lease. If others have it, they may go on.
+        mutating func takeLease() -> FetchLease? { lease.take() }
 
         /// Another exchange begins to wait for this one.
         mutating func follow(in queue: FollowerQueue) { followers = queue }

@@ -1,0 +1,22 @@
+/// What the two streams of a fleet have in common.
+package enum FleetStreams {
+    /// A script that begins the fleet's records together: a generation, and the streams that belong
+    /// to it. If one of them is missing, what the others say is not known to be complete.
+    ///
+    /// - names: the generation, the stream of purges, that of removed keys.
+    /// - arguments: the generation's record; seconds that all of them live; 1 if they begin anew in
+    ///   any case, otherwise 0.
+    /// - replies: 1 if they have begun, 0 if they were there.
+    package static let beginning: StaticString = """
+        if ARGV[3] == '0' and redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) == 3 then
+          return 0
+        end
+        redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+        redis.call('DEL', KEYS[2], KEYS[3])
+        for index = 2, 3 do
+          redis.call('XADD', KEYS[index], '*', 'b', '')
+          redis.call('EXPIRE', KEYS[index], ARGV[2])
+        end
+        return 1
+        """
+}

@@ -47,6 +47,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var bypassFields = Self.defaultBypassFields
     /// Who may purge with requests of the method PURGE; `nil` if that is an ordinary method.
     package var purge: PurgeConfiguration?
+    /// The level that is shared with other gateways; `nil` for none.
+    package var shared: SharedCacheConfiguration?
 
     /// Creates the defaults.
     package init() {}

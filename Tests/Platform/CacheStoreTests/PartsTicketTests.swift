@@ -68,7 +68,7 @@ struct PartsTicketTests {
             answer.withLock { $0 = result }
             answer.broadcast()
         }
-        guard isAccepted, case .found(let found) = answer.wait({ $0.map { .done($0) } ?? .signal })
+        guard isAccepted, case .found(let found, _) = answer.wait({ $0.map { .done($0) } ?? .signal })
         else { return nil }
         return found.first.flatMap { StoredSlice($0) }
     }

@@ -190,8 +190,10 @@ final class PublishedState: Sendable {
         service.logLists = reload.lists.logs
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
-        service.addPurges(
-            cache.withLock { $0 }?.purges.counts, shared?.store?.statistics().purges)
+        let cache = cache.withLock { $0 }
+        service.addPurges(cache?.purges.counts, shared?.store?.statistics().purges)
+        service.addSharedCache(
+            cache?.level?.figures(), ofFleet: cache?.purges.counts.ofFleet ?? 0)
         service.addAccessRules(shared?.labels.countedRules ?? [])
         service.addParents(shared?.labels.countedParents ?? [])
         service.addGroups(shared?.labels.countedGroups ?? [])

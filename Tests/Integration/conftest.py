@@ -353,12 +353,11 @@ def engine(engines: Callable[..., Engine]) -> Engine:
 def fleet(gateway: Gateways, engine: Engine, workspace: Path) -> Callable[..., Fleet]:
     """fleet(n, config, **shared): n gateways on the engine, all up; `shared` lies on top of
     `cache.shared`. `fleet(0)` is one to add gateways to."""
-    made = Fleet(gateway, workspace)
+    made = Fleet(gateway, workspace, engine)
 
-    def make(count: int = 2, config: dict | None = None, url: str | None = None,
-             **shared: Any) -> Fleet:
+    def make(count: int = 2, config: dict | None = None, **shared: Any) -> Fleet:
         for _ in range(count):
-            made.add(url or engine.url, config, **shared)
+            made.add(config, **shared)
         return made
 
     return make

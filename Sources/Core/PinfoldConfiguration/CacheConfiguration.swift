@@ -35,6 +35,11 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// The last policy that was verified, as it was received; in the same directory.
     package var policyFile: String { inFolder("policy.yaml") }
 
+    /// Up to which purge of other gateways everything has been carried out; in the same directory.
+    package var fleetPositionFile: String { inFolder("fleet-position") }
+    /// The cache's database.
+    package var databaseFile: String { inFolder("cache.sqlite") }
+
     private func inFolder(_ name: String) -> String {
         path + (path.hasSuffix("/") ? "" : "/") + name
     }

@@ -202,9 +202,10 @@ PATIENT = "2s"
 class Fleet:
     """Gateways with an engine in common, by number: `fleet[0]`."""
 
-    def __init__(self, gateways, folder: Path):
+    def __init__(self, gateways, folder: Path, engine: Engine):
         self._gateways = gateways
         self.folder = folder
+        self.engine = engine
         self.key_file = folder / "fleet.key"
         if not self.key_file.exists():
             self.key_file.write_text(secrets.token_hex(32) + "\n")
@@ -212,11 +213,10 @@ class Fleet:
         self.all: list[Gateway] = []
 
     def add(
-        self, url: str, config: dict | None = None, *, start: bool = True, wait: bool = True,
-        **shared: Any
+        self, config: dict | None = None, *, start: bool = True, wait: bool = True, **shared: Any
     ) -> Gateway:
-        """Another gateway, with `shared` on top of `cache.shared`."""
-        section = {"url": url, "keyFile": str(self.key_file), "timeout": PATIENT,
+        """Another gateway, with `shared` on top of `cache.shared`; `None` leaves a key out."""
+        section = {"url": self.engine.url, "keyFile": str(self.key_file), "timeout": PATIENT,
                    "name": f"gateway-{len(self.all)}"} | shared
         section = {key: value for key, value in section.items() if value is not None}
         base = {"cache": {"shared": section, "purge": {"clients": ["127.0.0.1/32"]}}}
@@ -246,11 +246,17 @@ def wait_shared(running: Gateway, up: bool = True, timeout: float = 20) -> None:
           lambda: f"the shared level is {'up' if up else 'down'}:\n{running.log()}", timeout)
 
 
-def wait_stored(running: Gateway, count: int = 1, timeout: float = 10) -> None:
-    """Until it has stored that many responses in the engine since it began."""
-    until(lambda: running.metric("pinfold_cache_shared_stores_total") >= count
-          and running.metric("pinfold_cache_shared_queue_commands") == 0,
-          f"{count} responses are in the engine", timeout)
+def stored(running: Gateway) -> float:
+    """How many responses it has stored in the engine since it began."""
+    return running.metric("pinfold_cache_shared_stores_total")
+
+
+def share(running: Gateway, url: str, **fields: str) -> Response:
+    """Asks for what is not stored yet, and waits until it is in the engine."""
+    before = stored(running)
+    response = get(running, url, **fields)
+    until(lambda: stored(running) > before, f"{url} is in the engine")
+    return response
 
 
 def get(running: Gateway, url: str, method: str = "GET", **fields: str) -> Response:
@@ -263,7 +269,7 @@ def is_hit(response: Response) -> bool:
 
 def is_shared_hit(response: Response) -> bool:
     """Whether it came from the engine."""
-    return is_hit(response) and "shared" in response.cache_status
+    return is_hit(response) and str(response.cache_status.get("detail")) == "shared"
 
 
 def settle(seconds: float = 0.3) -> None:

@@ -207,8 +207,7 @@ package final class PurgeService: CachePurging {
             }
         }
         let completion = order.completion
-        let notice = PurgeNotice(scopes: scopes, environments: mailboxes.count) { [self] in
-            state.withLock { $0.counts.ofFleet += scopes.count }
+        let notice = PurgeNotice(scopes: scopes, environments: mailboxes.count) { [logger] in
             logger.info("purged by another gateway", metadata: ["what": "\(text)"])
             completion()
         }
@@ -261,8 +260,6 @@ package struct PurgeOrderCounts: Sendable, Equatable {
     package var failed = 0
     /// Those that found too many waiting.
     package var busy = 0
-    /// Purges of other gateways that were carried out here, which are not counted above.
-    package var ofFleet = 0
 
     package init() {}
 

@@ -5,10 +5,8 @@ extension ServiceMetrics {
     private typealias Sample = ServiceFamily.Sample
 
     /// The level of the cache that is shared with other gateways.
-    /// - Parameters:
-    ///   - level: `nil` if there is none: then there are no metrics of it.
-    ///   - ofFleet: purges of other gateways that were carried out.
-    mutating func addSharedCache(_ level: SharedLevelStatistics?, ofFleet: Int) {
+    /// - Parameter level: `nil` if there is none: then there are no metrics of it.
+    mutating func addSharedCache(_ level: SharedLevelStatistics?) {
         guard let level else { return }
         add(
             .gauge, "pinfold_cache_shared_up",
@@ -54,9 +52,37 @@ extension ServiceMetrics {
             .gauge, "pinfold_cache_shared_lost_keys",
             "URLs that could not be removed from the shared cache yet, because it is away.",
             level.lostKeys)
+        addFleet(level)
+    }
+
+    /// What gateways that share the cache tell each other.
+    private mutating func addFleet(_ level: SharedLevelStatistics) {
         add(
-            .counter, "pinfold_cache_shared_purges_received",
-            "Purges of other gateways that were carried out here.", ofFleet)
+            .gauge, "pinfold_cache_shared_members",
+            "Gateways that share the cache and were there lately, this one included.",
+            level.members)
+        add(
+            .gauge, "pinfold_cache_shared_following",
+            "1 while what other gateways purge is known here, otherwise 0.",
+            level.isFollowing ? 1 : 0)
+        add(
+            .counter, "pinfold_cache_shared_purges",
+            "Purges that gateways which share the cache were told of, by direction.",
+            [
+                Sample(LabelText("direction=\"received\""), level.purgesReceived),
+                Sample(LabelText("direction=\"sent\""), level.purgesSent),
+            ])
+        add(
+            .counter, "pinfold_cache_shared_invalidations",
+            "URLs whose responses unsafe requests invalidated in all gateways, by direction.",
+            [
+                Sample(LabelText("direction=\"received\""), level.removalsReceived),
+                Sample(LabelText("direction=\"sent\""), level.removalsSent),
+            ])
+        add(
+            .counter, "pinfold_cache_shared_made_stale",
+            "Times that all stored responses became stale because a purge may have been missed.",
+            level.madeStale)
     }
 
     private mutating func addLookups(_ level: SharedLevelStatistics) {

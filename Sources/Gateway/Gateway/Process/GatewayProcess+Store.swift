@@ -66,8 +66,7 @@ extension GatewayProcess {
     private func makeSharedLevel(
         _ shared: SharedCacheConfiguration, _ policy: PolicySnapshot, _ resolver: Resolver
     ) throws -> SharedLevel {
-        let options = try SharedLevelOptions(
-            shared, variantsPerURL: configuration.cache.variantsPerURL, policy, resolver)
+        let options = try SharedLevelOptions(shared, in: configuration.cache, policy, resolver)
         let place = shared.placeText
         return try SharedLevel(options) { [logger] event in logger.log(event, of: place) }
     }

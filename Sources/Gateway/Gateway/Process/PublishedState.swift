@@ -192,8 +192,7 @@ final class PublishedState: Sendable {
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
         let cache = cache.withLock { $0 }
         service.addPurges(cache?.purges.counts, shared?.store?.statistics().purges)
-        service.addSharedCache(
-            cache?.level?.figures(), ofFleet: cache?.purges.counts.ofFleet ?? 0)
+        service.addSharedCache(cache?.level?.figures())
         service.addAccessRules(shared?.labels.countedRules ?? [])
         service.addParents(shared?.labels.countedParents ?? [])
         service.addGroups(shared?.labels.countedGroups ?? [])

@@ -1,3 +1,4 @@
+import CLinux
 import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldResolver
@@ -23,8 +24,8 @@ extension SharedLevelOptions {
     /// An engine is verified like any server: by the entry of `hosts` for its host and port, pins
     /// included, or else by `tls`.
     init(
-        _ shared: SharedCacheConfiguration, variantsPerURL: Int, _ policy: PolicySnapshot,
-        _ resolver: Resolver
+        _ shared: SharedCacheConfiguration, in cache: CacheConfiguration,
+        _ policy: PolicySnapshot, _ resolver: Resolver
     ) throws(SharedLevelSetupError) {
         guard let names = SharedName(prefix: Array(shared.prefix.utf8)),
             let keyring = Self.keyring(shared.keys)
@@ -49,7 +50,12 @@ extension SharedLevelOptions {
         self.resolver = resolver
         timeoutMilliseconds = shared.timeoutMilliseconds
         maximumObject = UInt64(shared.maximumObjectBytes)
-        maximumVariants = Int64(variantsPerURL)
+        maximumVariants = Int64(cache.variantsPerURL)
+        gateway = Array((shared.name ?? MachineName.text).utf8)
+        graceMilliseconds = shared.graceMilliseconds
+        guard cache.diskBytes > 0 else { return }
+        positionFile = cache.fleetPositionFile
+        hasOwnEntries = access(cache.databaseFile, F_OK) == 0
     }
 
     private static func keyring(_ keys: SharedCacheKeys?) -> SharedKeyring? {

@@ -268,8 +268,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "Locking", "Threads", "ImageCodecs", "Imaging",
     ],
     "Gateway/ConfigurationFileTests": [
-        "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "PinfoldConfiguration", "Clocks",
-        "Files", "EventLoop", "PinfoldTLS", "Gateway",
+        "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "RedisProtocol",
+        "PinfoldConfiguration", "Clocks", "Files", "EventLoop", "PinfoldTLS", "Gateway",
     ],
     "Gateway/AdminTests": [
         "HTTPCore", "EngineTestSupport", "ContentCoding", "Documents", "JSONSchema", "Locking",
@@ -278,8 +278,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Locking", "Supervision", "EventLoop",
-        "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
-        "PinReporting", "Gateway", "Logging",
+        "PinfoldTLS", "CacheStore", "PinfoldResolver", "SharedCacheLevel", "PinfoldMetrics",
+        "PinfoldEngine", "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "HTTPCore", "Trust", "PinfoldConfiguration", "PinObservation", "Gateway",

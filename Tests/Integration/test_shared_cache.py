@@ -261,7 +261,8 @@ def test_a_unix_socket_needs_no_secret(fleet, engine, there):
 
 
 def test_the_engine_may_want_a_user_and_a_password(fleet, engines, there, workspace):
-    engine = engines(*"--user pinfold on >s3cret ~pinfold:* &pinfold:* +@all".split(),
+    engine = engines(*"--user pinfold on >s3cret ~pinfold:* &pinfold:* +@all -@dangerous +info "
+                       "+role".split(),
                      *"--user default on >other ~* &* +@all".split())
     password = workspace / "password"
     password.write_text("s3cret\n")

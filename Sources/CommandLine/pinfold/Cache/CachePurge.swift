@@ -11,9 +11,9 @@ struct CachePurge: ParsableCommand {
             When it returns, no request that begins later is answered with what was purged, on \
             whatever worker, also after a restart or a crash; what is on disk is removed \
             afterwards, which --wait waits for. If the cache is shared with other gateways, they \
-            have a second to carry it out, and those that have are named. Exits with 1 if the gateway refuses the purge, or \
-            cannot count what --dry-run asks for, and with 2 if it cannot be asked or does not \
-            answer.
+            have a second to carry it out, and those that have are named. Exits with 1 if the \
+            gateway refuses the purge, or cannot count what --dry-run asks for, and with 2 if it \
+            cannot be asked or does not answer.
             """)
 
     @Argument(help: ArgumentHelp("URLs, with all their variants.", valueName: "url"))

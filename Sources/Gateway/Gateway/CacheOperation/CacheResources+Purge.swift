@@ -191,7 +191,8 @@ struct PurgeAnswer: Sendable {
             .texts(
                 "unconfirmed",
                 "The gateways that have not said so within a second. One that does not reach the "
-                    + "shared cache confirms all that it has with the servers after cache.shared.grace."
+                    + "shared cache confirms all that it has with the servers after "
+                    + "cache.shared.grace."
             ) { $0.unconfirmed },
         ])
 

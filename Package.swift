@@ -32,8 +32,9 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Core/Trust": ["HTTPCore"],
     "Core/AccessPolicy": ["HTTPCore", "Trust"],
     "Core/Authentication": ["COpenSSL", "HTTPCore", "Trust"],
+    "Core/RedisProtocol": ["HTTPCore"],
     "Core/PinfoldConfiguration": [
-        "HTTPCore", "CachePolicy", "Trust", "AccessPolicy", "Authentication",
+        "HTTPCore", "CachePolicy", "Trust", "AccessPolicy", "Authentication", "RedisProtocol",
     ],
     "Core/Documents": ["CExpat", "HTTPCore"],
     "Core/PinObservation": ["HTTPCore", "Trust", "Documents"],
@@ -42,7 +43,6 @@ let imports: KeyValuePairs<String, Set<String>> = [
     ],
     "Core/JSONSchema": ["CRE2", "HTTPCore", "Documents", "Transformation"],
     "Core/Activity": [],
-    "Core/RedisProtocol": ["HTTPCore"],
     "Core/SharedCache": ["COpenSSL", "HTTPCore", "CachePolicy"],
     // Platform: effects, one kind in each module.
     "Platform/Clocks": ["CLinux"],
@@ -115,13 +115,14 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CInternationalNames", "CLinux", "CLivePage", "HTTPCore", "HTTP2", "ProxyProtocols",
         "ContentCoding", "CachePolicy", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads", "Files",
-        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
-        "PinfoldEngine", "PinObserving", "PinReporting", "Logging",
+        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "SharedCacheLevel",
+        "PinfoldMetrics", "PinfoldEngine", "PinObserving", "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
         "CAccounts", "CLinux", "CYAML", "HTTPCore", "CachePolicy", "Trust", "AccessPolicy",
-        "Authentication", "PinfoldConfiguration",
-        "Documents", "JSONSchema", "Clocks", "Files", "Supervision", "EventLoop", "PinfoldTLS",
+        "Authentication", "RedisProtocol", "PinfoldConfiguration",
+        "Documents", "JSONSchema", "SharedCache", "Clocks", "Files", "Supervision", "EventLoop",
+        "PinfoldTLS",
     ],
     "Gateway/Gateway/Explaining": [
         "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents", "Activity",
@@ -135,6 +136,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
         "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Files", "Supervision",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "CacheStore",
+        "RedisProtocol", "SharedCache", "SharedCacheLevel",
         "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinObservation",
         "PinObserving", "PinReporting", "Logging",
     ],
@@ -265,8 +267,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "Locking", "Threads", "ImageCodecs", "Imaging",
     ],
     "Gateway/ConfigurationFileTests": [
-        "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "PinfoldConfiguration", "Clocks",
-        "Files", "EventLoop", "PinfoldTLS", "Gateway",
+        "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "RedisProtocol",
+        "PinfoldConfiguration", "Clocks", "Files", "EventLoop", "PinfoldTLS", "Gateway",
     ],
     "Gateway/AdminTests": [
         "HTTPCore", "EngineTestSupport", "ContentCoding", "Documents", "JSONSchema", "Locking",
@@ -275,8 +277,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Locking", "Supervision", "EventLoop",
-        "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
-        "PinReporting", "Gateway", "Logging",
+        "PinfoldTLS", "CacheStore", "PinfoldResolver", "SharedCacheLevel", "PinfoldMetrics",
+        "PinfoldEngine", "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "HTTPCore", "Trust", "PinfoldConfiguration", "PinObservation", "Gateway",

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support import pki as certificates
 from support.dns import NameServer
+from support.fleet import Engine, Fleet
 from support.gateway import BINARY, Gateway, merged, raise_descriptor_limit
 from support.http2origin import HTTP2Origin
 from support.interception import InterceptionAuthority
@@ -326,6 +327,40 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
     yield server
     server.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def engines(workspace: Path) -> Iterator[Callable[..., Engine]]:
+    """engines(*options): a redis-server with these options of its command line."""
+    made: list[Engine] = []
+
+    def make(*options: str, **arguments: Any) -> Engine:
+        made.append(Engine(workspace / f"engine-{len(made)}", *options, **arguments))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+@pytest.fixture
+def engine(engines: Callable[..., Engine]) -> Engine:
+    """A redis-server of the test's own."""
+    return engines()
+
+
+@pytest.fixture
+def fleet(gateway: Gateways, engine: Engine, workspace: Path) -> Callable[..., Fleet]:
+    """fleet(n, config, **shared): n gateways on the engine, all up; `shared` lies on top of
+    `cache.shared`. `fleet(0)` is one to add gateways to."""
+    made = Fleet(gateway, workspace, engine)
+
+    def make(count: int = 2, config: dict | None = None, **shared: Any) -> Fleet:
+        for _ in range(count):
+            made.add(config, **shared)
+        return made
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,11 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// The last policy that was verified, as it was received; in the same directory.
     package var policyFile: String { inFolder("policy.yaml") }
 
+    /// Up to which purge of other gateways everything has been carried out; in the same directory.
+    package var fleetPositionFile: String { inFolder("fleet-position") }
+    /// The cache's database.
+    package var databaseFile: String { inFolder("cache.sqlite") }
+
     private func inFolder(_ name: String) -> String {
         path + (path.hasSuffix("/") ? "" : "/") + name
     }
@@ -47,6 +52,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var bypassFields = Self.defaultBypassFields
     /// Who may purge with requests of the method PURGE; `nil` if that is an ordinary method.
     package var purge: PurgeConfiguration?
+    /// The level that is shared with other gateways; `nil` for none.
+    package var shared: SharedCacheConfiguration?
 
     /// Creates the defaults.
     package init() {}

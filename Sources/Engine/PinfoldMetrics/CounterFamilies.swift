@@ -334,6 +334,7 @@ struct CounterFamily: Sendable {
             [
                 Series("tier=\"memory\"", .cacheMemoryHits),
                 Series("tier=\"disk\"", .cacheDiskHits),
+                Series("tier=\"shared\"", .cacheSharedHits),
             ]),
         CounterFamily(
             "pinfold_cache_recoded_hits",

@@ -215,6 +215,7 @@ public enum WorkerCounter: Int, Sendable, CaseIterable {
     // The cache, as the worker sees it.
     case cacheMemoryHits
     case cacheDiskHits
+    case cacheSharedHits
     // Of these, those that were not sent in the stored coding.
     case cacheDecodedHits
     case cacheCompressedHits

@@ -32,6 +32,19 @@ struct RedisURLTests {
         #expect(try read(text) == expected)
     }
 
+    @Test(arguments: [
+        ("redis://localhost", "redis://localhost:6379"),
+        ("rediss://a@Cache.Example.com:7000/3", "rediss://a@cache.example.com:7000/3"),
+        ("redis://[::1]:1/0", "redis://[::1]:1"),
+        ("unix:///run/redis.sock?db=12", "unix:///run/redis.sock?db=12"),
+        ("unix://gateway@/run/a@b", "unix://gateway@/run/a@b"),
+    ])
+    func `is written in one way, which means the same`(_ text: String, _ expected: String) throws {
+        let url = try RedisURL(text)
+        #expect("\(url)" == expected)
+        #expect(try RedisURL(expected) == url)
+    }
+
     @Test(
         arguments: [
             ("", .noScheme), ("localhost:6379", .noScheme), ("redis:/localhost", .noScheme),

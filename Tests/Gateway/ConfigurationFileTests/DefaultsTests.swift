@@ -41,6 +41,7 @@ struct DefaultsTests {
         #expect(cache.maximumObjectBytes == 268_435_456)
         #expect(cache.fill == .always)
         #expect(cache.bypassFields == CacheConfiguration.defaultBypassFields)
+        #expect(cache.shared == nil && cache.purge == nil)
         #expect(snapshot.resolver.servers == .system)
         #expect(snapshot.resolver.minimumTTLSeconds == 0)
         #expect(snapshot.resolver.maximumTTLSeconds == 3_600)

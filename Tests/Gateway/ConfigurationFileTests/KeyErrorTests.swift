@@ -207,7 +207,7 @@ struct KeyErrorTests {
     }
 
     @Test(arguments: [
-        ("cache:\n  shared: {}", "2: cache.shared")
+        ("cache:\n  shared: { url: unix:/s, cluster: [] }", "2: cache.shared.cluster")
     ])
     func `keys that are not yet supported are rejected even with harmless values`(
         text: String, place: String

@@ -1,7 +1,10 @@
 import Activity
 import EventLoop
+import Foundation
 import PinReporting
 import PinfoldConfiguration
+import SharedCacheLevel
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -49,6 +52,49 @@ struct ServiceFamiliesTests {
         (store.diskRestarts, store.diskSkipped, store.damagedEntries) = (8, 9, 10)
         (store.queueBytes, store.queueDepth) = (11, 12)
         return store
+    }
+
+    @Test func `the shared cache has its own, and none where there is none`() {
+        #expect(values { $0.addSharedCache(nil) }.isEmpty)
+        var level = SharedLevelStatistics()
+        (level.hits, level.misses, level.stores, level.skipped) = (1, 2, 3, 4)
+        (level.connections, level.bytesRead, level.bytesWritten) = (5, 6, 7)
+        (level.queueBytes, level.queueCommands, level.lostKeys) = (8, 9, 10)
+        (level.purgesReceived, level.purgesSent) = (11, 12)
+        (level.removalsReceived, level.removalsSent) = (13, 14)
+        (level.madeStale, level.members, level.isFollowing) = (15, 16, true)
+        (level.isReady, level.breaker) = (true, .halfOpen)
+        level.latencies = [1, 1, 1, 1, 1, 1, 1]
+        level[.otherSecret] = 17
+        let found = values { $0.addSharedCache(level) }
+        let start = "pinfold_cache_shared_"
+        for (name, value) in [
+            ("up{}", 1), ("breaker_state{state=\"half_open\"}", 1),
+            ("breaker_state{state=\"open\"}", 0), ("lookups{result=\"hit\"}", 1),
+            ("lookups{result=\"miss\"}", 2), ("stores{}", 3), ("stores_skipped{}", 4),
+            ("connections{}", 5), ("received_bytes{}", 6), ("sent_bytes{}", 7),
+            ("queue_bytes{}", 8), ("queue_commands{}", 9), ("lost_keys{}", 10),
+            ("purges{direction=\"received\"}", 11), ("purges{direction=\"sent\"}", 12),
+            ("invalidations{direction=\"received\"}", 13),
+            ("invalidations{direction=\"sent\"}", 14), ("made_stale{}", 15), ("members{}", 16),
+            ("following{}", 1), ("errors{reason=\"other_secret\"}", 17),
+            ("errors{reason=\"timeout\"}", 0), ("lookup_times{le=\"0.001\"}", 1),
+            ("lookup_times{le=\"0.032\"}", 6), ("lookup_times{le=\"+Inf\"}", 7),
+        ] {
+            #expect(found[start + name] == Double(value), "\(name)")
+        }
+        #expect(found.count == 28 + SharedLevelReason.allCases.count)
+    }
+
+    @Test func `the reasons of the shared cache are on its page`() throws {
+        let page = try Checkout.page("SharedCache")
+        let section = try #require(page.components(separatedBy: "## Reasons\n").dropFirst().first)
+        let table = section.components(separatedBy: "\n## ")[0]
+        let listed = table.split(separator: "\n").compactMap { line -> String? in
+            guard line.hasPrefix("| `") else { return nil }
+            return line.split(separator: "`").dropFirst().first.map(String.init)
+        }
+        #expect(listed == SharedLevelReason.allCases.map(\.rawValue))
     }
 
     @Test func `the cache has those of both tiers and of the disk tier's files`() {

@@ -68,8 +68,9 @@ struct PartsTicketTests {
             answer.withLock { $0 = result }
             answer.broadcast()
         }
-        guard isAccepted, case .found(let found) = answer.wait({ $0.map { .done($0) } ?? .signal })
-        else { return nil }
+        guard isAccepted else { return nil }
+        let result = answer.wait { $0.map { .done($0) } ?? .signal }
+        guard case .found(let found, _) = result else { return nil }
         return found.first.flatMap { StoredSlice($0) }
     }
 

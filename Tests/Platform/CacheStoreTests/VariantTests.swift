@@ -29,7 +29,7 @@ struct VariantTests {
         let accepted = store.key("http://a/") { key in
             store.load(key, variants, policy: PolicyOptions()) { handover.give($0) }
         }
-        guard accepted, case .found(let responses)? = handover.take() else { return [] }
+        guard accepted, case .found(let responses, _)? = handover.take() else { return [] }
         return responses
     }
 

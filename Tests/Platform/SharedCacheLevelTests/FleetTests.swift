@@ -141,7 +141,7 @@ struct FleetTests {
                     store.load($0, policy: .init(), trust: trust) { answer.give($0) }
                 }
                 #expect(isAsked)
-                guard case .found(let responses)? = answer.take() else {
+                guard case .found(let responses, _)? = answer.take() else {
                     Issue.record("not found")
                     return
                 }

@@ -50,7 +50,7 @@ extension CacheStore {
             guard case .candidates(let variants) = below else { return false }
             return load(key, variants, policy: .init()) { handover.give($0) }
         }
-        guard isAsked, case .found(let all)? = handover.take() else { return [] }
+        guard isAsked, case .found(let all, _)? = handover.take() else { return [] }
         return all.filter { $0.varyKey.isEmpty || $0.varyKey == vary(value) }
     }
 

@@ -106,7 +106,7 @@ extension CacheStore {
         guard key(text, { load($0, policy: PolicyOptions()) { handover.give($0) } }) else {
             return []
         }
-        guard case .found(let responses)? = handover.take() else { return [] }
+        guard case .found(let responses, _)? = handover.take() else { return [] }
         return responses
     }
 

@@ -20,7 +20,7 @@ const FLOWS = 12;
 /** Where there is more about something that needs attention. */
 const PLACES = {
   certificate: "pins", pinset: "pins", reachability: "reachability", limit: "workers",
-  configuration: "configuration", disk: "cache", host: "hosts",
+  configuration: "configuration", disk: "cache", "shared-cache": "cache", host: "hosts",
 };
 
 function placeOf(one) {

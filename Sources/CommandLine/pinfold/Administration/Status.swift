@@ -58,6 +58,7 @@ enum StatusText {
         for tier in ["memory", "disk"] {
             if let value = value["cache"]?[tier] { lines.append(self.tier(tier, value)) }
         }
+        if let shared = value["cache"]?["shared"] { lines.append(self.shared(shared)) }
         if let draining = value["draining"] {
             lines.append(
                 row(
@@ -162,6 +163,19 @@ enum StatusText {
             "\(name): \(ProgressText.size(number(value, "bytes"))) of "
                 + "\(ProgressText.size(number(value, "limitBytes"))), "
                 + count(number(value, "entries"), "response", "responses") + place)
+    }
+
+    private static func shared(_ value: DocumentValue) -> String {
+        let (state, members) = (word(value, "state"), number(value, "members"))
+        let place = "at \(word(value, "engine"))"
+        guard state == "on" else {
+            let reason = value["reason"]?.text.map { " (\($0))" } ?? ""
+            return row("cache", "shared is \(state)\(reason), \(place)")
+        }
+        return row(
+            "cache",
+            "shared: by \(count(members, "gateway", "gateways")), this one being "
+                + "\(word(value, "name")), \(place)")
     }
 
     // MARK: Words

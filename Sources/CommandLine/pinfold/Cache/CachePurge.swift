@@ -10,9 +10,10 @@ struct CachePurge: ParsableCommand {
         discussion: """
             When it returns, no request that begins later is answered with what was purged, on \
             whatever worker, also after a restart or a crash; what is on disk is removed \
-            afterwards, which --wait waits for. Exits with 1 if the gateway refuses the purge, or \
-            cannot count what --dry-run asks for, and with 2 if it cannot be asked or does not \
-            answer.
+            afterwards, which --wait waits for. If the cache is shared with other gateways, they \
+            have a second to carry it out, and those that have are named. Exits with 1 if the \
+            gateway refuses the purge, or cannot count what --dry-run asks for, and with 2 if it \
+            cannot be asked or does not answer.
             """)
 
     @Argument(help: ArgumentHelp("URLs, with all their variants.", valueName: "url"))
@@ -74,13 +75,15 @@ struct CachePurge: ParsableCommand {
         var value = try gateway.value(
             .post, "/api/v1/cache/purge", content: .init(bytes: Array("\(order)".utf8)),
             failing: 1)
+        let fleet = value["fleet"]
         if wait, let id = value["id"]?.count {
             while value["complete"] != .boolean(true) {
                 usleep(100_000)
                 value = try gateway.value(.get, "/api/v1/cache/purge?id=\(id)")
             }
         }
-        writeToStandardOutput(json ? "\(value)\n" : Self.text(value))
+        writeToStandardOutput(
+            json ? "\(value)\n" : Self.text(value) + Self.text(ofFleet: fleet))
     }
 
     private var order: DocumentValue {
@@ -101,6 +104,29 @@ struct CachePurge: ParsableCommand {
             value["complete"] == .boolean(true) ? "" : "; what else is on disk is being removed"
         return "purge \(value["id"]?.count ?? 0): \(counted(memory)) in memory, \(disk) on disk"
             + rest + "\n"
+    }
+
+    /// Which of the gateways that share the cache have carried it out; empty if it is not shared.
+    private static func text(ofFleet fleet: DocumentValue?) -> String {
+        guard let fleet else { return "" }
+        func names(_ key: String) -> [String] {
+            guard case .array(let values)? = fleet[key] else { return [] }
+            return values.compactMap(\.text)
+        }
+        let confirmed = names("confirmed")
+        var lines: [String] = []
+        if fleet["recorded"] == .boolean(false) {
+            lines.append("the shared cache is away: other gateways are told when it is back")
+        } else {
+            lines.append("confirmed by \(confirmed.isEmpty ? "none" : listed(confirmed))")
+        }
+        let unconfirmed = names("unconfirmed")
+        if !unconfirmed.isEmpty { lines.append("not confirmed by \(listed(unconfirmed))") }
+        return lines.map { $0 + "\n" }.joined()
+    }
+
+    private static func listed(_ names: [String]) -> String {
+        names.map { TableText.printable($0) }.joined(separator: ", ")
     }
 
     private static func counted(_ count: Int64) -> String {

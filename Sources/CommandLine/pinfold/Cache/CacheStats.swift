@@ -88,6 +88,15 @@ struct CacheStats: ParsableCommand {
             + "\(number("diskEvictions")) evicted"
     }
 
+    private static func shared(_ value: DocumentValue) -> String {
+        func number(_ name: String) -> Int64 { value[name]?.count ?? 0 }
+        let state =
+            value["on"] == .boolean(true)
+            ? "\(number("members")) gateways" : "not in use: \(value["reason"]?.text ?? "opening")"
+        return "\(state), \(number("hits")) hits, \(number("misses")) misses, "
+            + "\(number("timeouts")) too slow, \(number("stores")) stored"
+    }
+
     static func text(_ value: DocumentValue) -> String {
         func number(_ name: String) -> Int64 { value[name]?.count ?? 0 }
         let purges = value["purges"] ?? .null
@@ -98,6 +107,7 @@ struct CacheStats: ParsableCommand {
             memory  \(number("memoryEntries")) responses, \
             \(ProgressText.size(number("memoryBytes"))), \(number("memoryEvictions")) evicted
             disk    \(disk(value))
+            \(value["shared"].map { "shared  \(shared($0))\n" } ?? "")\
             purges  \(kinds.joined(separator: ", ")); \(purges["soft"]?.count ?? 0) soft, \
             \(purges["failed"]?.count ?? 0) failed
 

@@ -22,6 +22,8 @@ public struct CacheHit: Sendable, Equatable {
     public let timeToLive: Int64
     /// Why it may be served although it is stale; `nil` if it is fresh.
     public let stale: StaleUse?
+    /// Whether it was found in a level that is shared with other caches, and not in their own.
+    public var isShared = false
 
     /// Creates a hit.
     public init(form: HitForm, age: Int64, timeToLive: Int64, stale: StaleUse?) {

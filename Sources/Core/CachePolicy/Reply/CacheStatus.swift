@@ -6,7 +6,7 @@ import HTTPCore
 /// ordered from the origin outwards (§2).
 public enum CacheStatus: Sendable, Equatable {
     /// Answered from the cache, without asking the origin.
-    case hit(timeToLive: Int64, stale: StaleUse?)
+    case hit(timeToLive: Int64, stale: StaleUse?, isShared: Bool = false)
     /// The origin was asked.
     case forwarded(Forwarded)
     /// The gateway generated the reply and forwarded nothing: `only-if-cached` without a hit, a
@@ -42,7 +42,7 @@ public enum CacheStatus: Sendable, Equatable {
 
     /// The Cache-Status of a hit.
     public init(_ hit: CacheHit) {
-        self = .hit(timeToLive: hit.timeToLive, stale: hit.stale)
+        self = .hit(timeToLive: hit.timeToLive, stale: hit.stale, isShared: hit.isShared)
     }
 
     /// The maximum number of bytes that `append` writes for a line.
@@ -53,8 +53,8 @@ public enum CacheStatus: Sendable, Equatable {
     /// like the one that writes `Proxy-Status`, would first create a map and a string.
     @inlinable public func append(to writer: inout HeadWriter) {
         switch self {
-        case .hit(let timeToLive, let stale):
-            return Self.append(timeToLive, stale, to: &writer)
+        case .hit(let timeToLive, let stale, let isShared):
+            return Self.append(timeToLive, stale, isShared, to: &writer)
         case .forwarded(let forwarded):
             Self.append(forwarded, to: &writer)
         case .notForwarded(let reason):
@@ -67,12 +67,12 @@ public enum CacheStatus: Sendable, Equatable {
     /// Appends the field line of a hit.
     @inlinable @inline(__always)
     public static func append(_ hit: CacheHit, to writer: inout HeadWriter) {
-        append(hit.timeToLive, hit.stale, to: &writer)
+        append(hit.timeToLive, hit.stale, hit.isShared, to: &writer)
     }
 
     @inlinable @inline(__always)
     static func append(
-        _ timeToLive: Int64, _ stale: StaleUse?, to writer: inout HeadWriter
+        _ timeToLive: Int64, _ stale: StaleUse?, _ isShared: Bool, to writer: inout HeadWriter
     ) {
         writer.append("Cache-Status: pinfold; hit; ttl=")
         if timeToLive < 0 { writer.append(byte: UInt8(ascii: "-")) }
@@ -80,6 +80,8 @@ public enum CacheStatus: Sendable, Equatable {
         if let stale {
             writer.append("; detail=")
             writer.append(stale.token)
+        } else if isShared {
+            writer.append("; detail=shared")
         }
         writer.appendLineEnd()
     }

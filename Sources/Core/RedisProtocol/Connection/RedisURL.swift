@@ -129,6 +129,20 @@ package struct RedisURL: Sendable, Hashable {
     }
 }
 
+extension RedisURL: CustomStringConvertible {
+    package var description: String {
+        let user = user.map { $0 + "@" } ?? ""
+        switch server {
+        case .tcp(let host, let port, let isSecure):
+            let place = host.contains(":") ? "[\(host)]" : host
+            let database = database == 0 ? "" : "/\(database)"
+            return (isSecure ? "rediss" : "redis") + "://\(user)\(place):\(port)\(database)"
+        case .unix(let path):
+            return "unix://\(user)\(path)" + (database == 0 ? "" : "?db=\(database)")
+        }
+    }
+}
+
 /// Why a text says of no server where it is.
 package enum RedisURLError: Error, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     case noScheme

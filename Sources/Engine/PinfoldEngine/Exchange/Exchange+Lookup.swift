@@ -111,15 +111,16 @@ extension Exchange {
         if let reader = serving.reader { return reader.loaded(result) }
         guard goesOn(after: .loaded) else { return }
         switch result {
-        case .found(let responses):
+        case .found(let responses, let isShared):
+            let hits = isShared ? WorkerCounter.cacheSharedHits : .cacheDiskHits
             guard let origin,
                 let response = select(from: responses, origin) ?? reread(responses, at: origin)
             else {
-                guard !answersDecoded(from: responses, counting: .cacheDiskHits) else { return }
+                guard !answersDecoded(from: responses, counting: hits) else { return }
                 return missed(reason(of: responses))
             }
-            environment.metrics.add(.cacheDiskHits)
-            caching.key?.withView { answer(from: response, $0, origin) }
+            environment.metrics.add(hits)
+            caching.key?.withView { answer(from: response, $0, origin, isShared: isShared) }
         case .nothing: missed(.uriMiss)
         case .lead(let lease):
             collapsing.hold(lease)
@@ -171,7 +172,8 @@ extension Exchange {
 
     /// - Parameter view: the key, which is valid until the response is served.
     private func answer(
-        from response: CachedResponse, _ view: CacheKeyView, _ origin: Origin
+        from response: CachedResponse, _ view: CacheKeyView, _ origin: Origin,
+        isShared: Bool = false
     ) {
         let decision = withRequestHead { bytes in
             CacheDecision.decide(
@@ -182,7 +184,8 @@ extension Exchange {
         }
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {
-        case .hit(let hit):
+        case .hit(var hit):
+            hit.isShared = isShared
             if !response.metadata.flags.isDisjoint(with: .hasOtherForms) {
                 return answerFromForms(response, hit, view, origin)
             }

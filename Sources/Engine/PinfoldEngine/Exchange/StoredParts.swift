@@ -120,7 +120,7 @@ extension StoredBodyReader {
     /// A slice was read from a level, or is not there.
     func loaded(_ result: LoadResult) {
         guard case .parts(let parts) = source, parts.isLoading else { return }
-        if case .found(let responses) = result {
+        if case .found(let responses, _) = result {
             parts.slice = responses.lazy.compactMap { StoredSlice($0) }.first
         }
         goOn()

@@ -66,6 +66,24 @@ package struct PurgeResult: Sendable, Equatable {
     package var diskEntries = 0
     /// Whether nothing is left to be removed.
     package var isComplete = false
+    /// What became of it in the other gateways of the fleet; `nil` if there is none.
+    package var fleet: Fleet?
+
+    /// Which gateways of a fleet have carried out a purge.
+    package struct Fleet: Sendable, Equatable {
+        /// Whether it is where gateways that were away will find it.
+        package var isRecorded: Bool
+        /// The names of those that have carried it out, this one included.
+        package var confirmed: [String]
+        /// The names of those that have not, in time.
+        package var unconfirmed: [String]
+
+        package init(isRecorded: Bool, confirmed: [String], unconfirmed: [String]) {
+            self.isRecorded = isRecorded
+            self.confirmed = confirmed
+            self.unconfirmed = unconfirmed
+        }
+    }
 
     package init(id: UInt64, isComplete: Bool = false) {
         self.id = id

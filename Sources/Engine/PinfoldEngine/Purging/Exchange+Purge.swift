@@ -179,6 +179,10 @@ extension Exchange {
             metadata["purge"] = "\(result.id)"
             metadata["memory_entries"] = "\(result.memoryEntries)"
             metadata["disk_entries"] = "\(result.diskEntries)"
+            if let fleet = result.fleet {
+                members.append("\"fleet\":\(fleet.json)")
+                metadata.merge(fleet.metadata) { $1 }
+            }
         case .counted(let memory, let disk):
             members += ["\"memoryEntries\":\(memory)", "\"diskEntries\":\(disk)"]
             metadata["memory_entries"] = "\(memory)"
@@ -201,6 +205,28 @@ extension Exchange {
         if let ingress { metadata["listener"] = "\(ingress.name)" }
         metadata["url"] = "\(withRequestHead { $0.text(at: request.target) })"
         environment.shared.logger.notice(text, metadata: metadata)
+    }
+}
+
+extension PurgeResult.Fleet {
+    /// As the reply to PURGE has it.
+    fileprivate var json: String {
+        var object = JSONObject()
+        object.add("recorded", isRecorded)
+        object.add("confirmed", confirmed)
+        object.add("unconfirmed", unconfirmed)
+        return object.text
+    }
+
+    /// For the log.
+    package var metadata: Logger.Metadata {
+        var metadata: Logger.Metadata = [
+            "fleet_recorded": "\(isRecorded)", "fleet_confirmed": "\(confirmed.count)",
+        ]
+        if !unconfirmed.isEmpty {
+            metadata["fleet_unconfirmed"] = "\(unconfirmed.prefix(10).joined(separator: " "))"
+        }
+        return metadata
     }
 }
 

@@ -3,18 +3,24 @@ import Clocks
 import Locking
 import Logging
 import PinfoldEngine
+import SharedCacheLevel
 
 /// What operators can do with the cache of a running gateway: purge, look in, export and import.
 package final class CacheAdministration: Sendable {
     let store: CacheStore
     let purges: PurgeService
+    /// The level that is shared with other gateways; `nil` if there is none.
+    let level: SharedLevel?
     let logger: Logger
     let transfers = CacheTransfers()
     private let policyInForce = Locked<PolicySnapshot?>(nil)
 
-    package init(store: CacheStore, purges: PurgeService, logger: Logger) {
+    package init(
+        store: CacheStore, purges: PurgeService, level: SharedLevel? = nil, logger: Logger
+    ) {
         self.store = store
         self.purges = purges
+        self.level = level
         self.logger = logger
     }
 

@@ -1,6 +1,7 @@
 import CacheStore
 import Documents
 import HTTPCore
+import Logging
 import PinfoldEngine
 
 extension AdminResource {
@@ -47,12 +48,14 @@ extension AdminResource {
         }
         return .later { reply in
             let isAccepted = cache.purges.submit(command, under: policy) { order, outcome in
-                cache.logger.notice(
-                    "purged",
-                    metadata: [
-                        "what": "\(order?.text ?? "nothing")", "soft": "\(command.isSoft)",
-                        "dry_run": "\(command.isDryRun)", "outcome": "\(outcome.text)",
-                    ])
+                var metadata: Logger.Metadata = [
+                    "what": "\(order?.text ?? "nothing")", "soft": "\(command.isSoft)",
+                    "dry_run": "\(command.isDryRun)", "outcome": "\(outcome.text)",
+                ]
+                if case .purged(let result) = outcome, let fleet = result.fleet {
+                    metadata.merge(fleet.metadata) { $1 }
+                }
+                cache.logger.notice("purged", metadata: metadata)
                 reply(PurgeAnswer.response(to: command, outcome))
             }
             if !isAccepted { reply(PurgeAnswer.busy) }
@@ -152,6 +155,7 @@ struct PurgeAnswer: Sendable {
     var memoryEntries = 0
     var diskEntries = 0
     var isComplete = true
+    var fleet: PurgeResult.Fleet?
 
     static let shape = ObjectShape<PurgeAnswer>(
         "A purge.",
@@ -170,6 +174,26 @@ struct PurgeAnswer: Sendable {
             .flag("complete", "Whether nothing is left to be removed. Nobody gets it either way.") {
                 $0.isComplete
             },
+            .optionalObject("fleet", fleet) { $0.fleet },
+        ])
+
+    private static let fleet = ObjectShape<PurgeResult.Fleet>(
+        "What became of it in the gateways that share the cache; absent without cache.shared.",
+        [
+            .flag(
+                "recorded",
+                "Whether it is where gateways that are away now will find it. If not, it will be "
+                    + "as soon as the shared cache is back."
+            ) { $0.isRecorded },
+            .texts("confirmed", "The gateways that have carried it out, this one included.") {
+                $0.confirmed
+            },
+            .texts(
+                "unconfirmed",
+                "The gateways that have not said so within a second. One that does not reach the "
+                    + "shared cache confirms all that it has with the servers after "
+                    + "cache.shared.grace."
+            ) { $0.unconfirmed },
         ])
 
     static func response(to command: PurgeCommand, _ outcome: PurgeOutcome) -> AdminResponse {
@@ -180,6 +204,7 @@ struct PurgeAnswer: Sendable {
             answer.memoryEntries = result.memoryEntries
             answer.diskEntries = result.diskEntries
             answer.isComplete = result.isComplete
+            answer.fleet = result.fleet
         case .counted(let memory, let disk):
             answer.memoryEntries = memory
             answer.diskEntries = disk

@@ -1,5 +1,6 @@
 import CacheStore
 import HTTPCore
+import SharedCacheLevel
 
 extension AdminResource {
     /// `GET /api/v1/cache/stats`
@@ -14,7 +15,9 @@ extension AdminResource {
             answer: { _ in
                 guard let cache else { return .noCache }
                 return .json(
-                    CacheFigures(store: cache.store.statistics(), purges: cache.purges.counts),
+                    CacheFigures(
+                        store: cache.store.statistics(), purges: cache.purges.counts,
+                        shared: cache.level?.figures()),
                     as: CacheFigures.shape)
             })
     }
@@ -24,6 +27,8 @@ extension AdminResource {
 struct CacheFigures: Sendable {
     var store: StoreStatistics
     var purges: PurgeOrderCounts
+    /// `nil` if the cache is not shared.
+    var shared: SharedLevelStatistics?
 
     static let shape = ObjectShape<CacheFigures>(
         "How much is stored, and what purges have done since the start.",
@@ -58,6 +63,33 @@ struct CacheFigures: Sendable {
                 Int(clamping: $0.store.purges.diskEntries)
             },
             .object("purges", purges) { $0.purges },
+            .optionalObject("shared", shared) { $0.shared },
+        ])
+
+    private static let shared = ObjectShape<SharedLevelStatistics>(
+        "The level that is shared with other gateways; absent without cache.shared.",
+        [
+            .flag("on", "Whether it is in use.") { $0.isReady },
+            .optionalText("reason", "Why it is not; absent while it is.") {
+                $0.isReady ? nil : $0.reason?.rawValue
+            },
+            .number("hits", "Lookups that found a response.") { Int(clamping: $0.hits) },
+            .number("misses", "Lookups that found none.") { Int(clamping: $0.misses) },
+            .number("timeouts", "Lookups that did not end in time.") {
+                Int(clamping: $0[.timeout])
+            },
+            .number("stores", "Responses that were stored there.") { Int(clamping: $0.stores) },
+            .number("skipped", "Responses that were not, because too much was waiting.") {
+                Int(clamping: $0.skipped)
+            },
+            .number("queuedBytes", "Bytes that are on their way there.") { $0.queueBytes },
+            .number("members", "Gateways that share it, this one included.") { $0.members },
+            .number("purgesReceived", "Purges of other gateways that were carried out here.") {
+                Int(clamping: $0.purgesReceived)
+            },
+            .number("purgesSent", "Purges that other gateways were told of.") {
+                Int(clamping: $0.purgesSent)
+            },
         ])
 
     private static let purges = ObjectShape<PurgeOrderCounts>(

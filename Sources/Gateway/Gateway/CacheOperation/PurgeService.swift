@@ -3,16 +3,25 @@ import Clocks
 import EventLoop
 import HTTPCore
 import Locking
+import Logging
 import PinfoldEngine
 import Threads
 
 /// Purges stored responses, one order after the other, on a thread of its own: a purge waits for a
 /// file to be written. An order has been carried out when the store has recorded it and every
-/// worker has been told.
+/// worker has been told, and, in a fleet, its other gateways have done so, too, or have had a
+/// second for it: the orders that follow do not wait for that.
 package final class PurgeService: CachePurging {
     /// The most orders that wait; each client network may have a quarter of them once half of the
     /// places are taken.
     static let maximumWaiting = 256
+    /// How soon what other gateways have purged is tried again if it failed.
+    static let retryMilliseconds: Int64 = 1000
+
+    /// Waits until the other gateways of a fleet have carried out what was purged until now, or
+    /// have had their time.
+    package typealias Confirm =
+        @Sendable (_ completion: @escaping @Sendable (PurgeResult.Fleet) -> Void) -> Void
 
     private struct Order {
         /// What is to be purged, which may take a while to find out.
@@ -21,7 +30,23 @@ package final class PurgeService: CachePurging {
         var completion: @Sendable (PurgeOrder?, PurgeOutcome) -> Void
     }
 
+    /// What another gateway has purged.
+    private struct FleetOrder {
+        var purges: [Purge]
+        var completion: @Sendable () -> Void
+        /// Whether it has failed, which was logged.
+        var hasFailed = false
+    }
+
+    private enum Work {
+        case order(Order)
+        case ofFleet(FleetOrder)
+    }
+
     private struct State {
+        var ofFleet: [FleetOrder] = []
+        /// When the first of them may be tried again.
+        var fleetRetry: Int64 = 0
         var waiting = FIFO<Order>()
         var places = PermitShares<IPNetwork>(permits: PurgeService.maximumWaiting)
         var isClosed = false
@@ -32,14 +57,21 @@ package final class PurgeService: CachePurging {
     private let thread = Locked<Thread?>(nil)
     private let store: CacheStore
     private let mailboxes: [Mailbox<EngineMessage>]
+    private let confirm: Confirm?
+    private let logger: Logger
 
     /// Starts the thread.
-    /// - Parameter mailboxes: those of all workers.
+    /// - Parameters:
+    ///   - mailboxes: those of all workers.
+    ///   - confirm: `nil` if the gateway shares its cache with no others.
     package init(
-        store: CacheStore, mailboxes: [Mailbox<EngineMessage>]
+        store: CacheStore, mailboxes: [Mailbox<EngineMessage>], confirm: Confirm? = nil,
+        logger: Logger
     ) throws(Thread.StartError) {
         self.store = store
         self.mailboxes = mailboxes
+        self.confirm = confirm
+        self.logger = logger
         let started = try Thread(name: "purges") { [self] in work() }
         thread.withLock { $0 = started }
     }
@@ -84,6 +116,19 @@ package final class PurgeService: CachePurging {
         return isAccepted
     }
 
+    /// Purges what another gateway of the fleet has purged, which is told to no other. What fails
+    /// is tried again until it has been carried out, before anything that another gateway purges
+    /// later.
+    /// - Parameter completion: called when no request that begins from then on is answered with any
+    ///   of it; never, if the gateway ends before that.
+    func carryOutOfFleet(_ purges: [Purge], completion: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.ofFleet.append(FleetOrder(purges: purges, completion: completion))
+        }
+        state.signal()
+    }
+
     /// What has been done since the start.
     package var counts: PurgeOrderCounts { state.withLock { $0.counts } }
 
@@ -97,29 +142,76 @@ package final class PurgeService: CachePurging {
     // MARK: The thread
 
     private func work() {
-        while let waiting = next() {
-            let client = waiting.client
-            switch waiting.make() {
-            case .failure(let error):
-                state.withLock { $0.places.release(for: client) }
-                waiting.completion(nil, .invalid(error.detail))
-            case .success(let order):
-                carryOut(order) { [self] outcome in
-                    state.withLock { state in
-                        state.places.release(for: client)
-                        state.counts.note(order, outcome)
-                    }
-                    waiting.completion(order, outcome)
+        while let work = next() {
+            switch work {
+            case .order(let order): carryOut(order)
+            case .ofFleet(let order): carryOut(order)
+            }
+        }
+    }
+
+    private func carryOut(_ waiting: Order) {
+        let client = waiting.client
+        switch waiting.make() {
+        case .failure(let error):
+            state.withLock { $0.places.release(for: client) }
+            waiting.completion(nil, .invalid(error.detail))
+        case .success(let order):
+            carryOut(order) { [self] outcome in
+                state.withLock { state in
+                    state.places.release(for: client)
+                    state.counts.note(order, outcome)
+                }
+                guard case .purged(let result) = outcome, let confirm else {
+                    return waiting.completion(order, outcome)
+                }
+                confirm {
+                    var result = result
+                    result.fleet = $0
+                    waiting.completion(order, .purged(result))
                 }
             }
         }
     }
 
-    private func next() -> Order? {
+    private func next() -> Work? {
         state.wait { state in
-            if let order = state.waiting.popFirst() { return .done(order) }
-            return state.isClosed ? .done(nil) : .signal
+            let now = Clock.monotonicNanoseconds()
+            if !state.isClosed, !state.ofFleet.isEmpty, state.fleetRetry <= now {
+                return .done(.ofFleet(state.ofFleet.removeFirst()))
+            }
+            if let order = state.waiting.popFirst() { return .done(.order(order)) }
+            if state.isClosed { return .done(nil) }
+            return state.ofFleet.isEmpty ? .signal : .until(state.fleetRetry)
         }
+    }
+
+    private func carryOut(_ order: FleetOrder) {
+        let scopes = order.purges.map(\.scope)
+        let text = PurgeOrder(scopes: scopes).text
+        do throws(PurgeError) {
+            let now = Clock.wallMilliseconds() / 1000
+            _ = try store.purge(order.purges, now: now, isOfFleet: true)
+        } catch {
+            if !order.hasFailed {
+                logger.warning(
+                    "what another gateway has purged cannot be purged yet; it is tried again",
+                    metadata: ["what": "\(text)", "detail": "\(error.text)"])
+            }
+            var order = order
+            order.hasFailed = true
+            return state.withLock { [order] state in
+                state.ofFleet.insert(order, at: 0)
+                state.fleetRetry =
+                    Clock.monotonicNanoseconds() + Self.retryMilliseconds * 1_000_000
+            }
+        }
+        let completion = order.completion
+        let notice = PurgeNotice(scopes: scopes, environments: mailboxes.count) { [logger] in
+            logger.info("purged by another gateway", metadata: ["what": "\(text)"])
+            completion()
+        }
+        for mailbox in mailboxes { mailbox.post(.purged(notice)) }
     }
 
     private func carryOut(

@@ -10,6 +10,7 @@ struct Attention: Sendable, Equatable {
 
     enum Kind: String, Sendable, CaseIterable {
         case configuration, disk, certificate, pinset, reachability, limit, host
+        case sharedCache = "shared-cache"
     }
 
     var level: Level
@@ -72,6 +73,10 @@ struct AttentionFinder {
         }
         if case .readyWithoutDisk(let reason) = status.readiness {
             add(.warning, .disk, "the cache's disk tier is off (\(reason))")
+        }
+        if let shared = status.shared, let reason = shared.reason {
+            let detail = shared.detail.map { ": \($0)" } ?? ""
+            add(.warning, .sharedCache, "the shared cache is off (\(reason)\(detail))")
         }
         for (alarm, text) in status.policy?.alarms ?? [] {
             // Where there is none, or none that may be used, the gateway is not ready.

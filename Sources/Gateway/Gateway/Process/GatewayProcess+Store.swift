@@ -1,10 +1,45 @@
 import CacheStore
+import EventLoop
+import Logging
 import PinfoldConfiguration
+import PinfoldEngine
+import PinfoldResolver
+import SharedCacheLevel
 
 // The cache's store, as the process begins with it.
 extension GatewayProcess {
-    func makeStore() -> CacheStore? {
+    /// The store with what operators can do with it; `nil` if there is no cache.
+    func makeCache(
+        _ policy: PolicySnapshot, _ resolver: Resolver, _ mailboxes: [Mailbox<EngineMessage>]
+    ) throws -> CacheAdministration? {
         guard configuration.cache.isEnabled else { return nil }
+        let level = try configuration.cache.shared.map {
+            try makeSharedLevel($0, policy, resolver)
+        }
+        let store = makeStore(below: level)
+        let cache = CacheAdministration(
+            store: store,
+            purges: try PurgeService(
+                store: store, mailboxes: mailboxes, confirm: level.map(Self.confirmation),
+                logger: logger),
+            level: level, logger: logger)
+        cache.adopt(policy)
+        return cache
+    }
+
+    /// Waits for the other gateways of the fleet.
+    private static func confirmation(_ level: SharedLevel) -> PurgeService.Confirm {
+        { completion in
+            level.confirmPurges {
+                completion(
+                    PurgeResult.Fleet(
+                        isRecorded: $0.isRecorded, confirmed: $0.confirmed,
+                        unconfirmed: $0.unconfirmed))
+            }
+        }
+    }
+
+    private func makeStore(below level: SharedLevel?) -> CacheStore {
         var options = CacheStoreOptions()
         options.memoryBytes = configuration.cache.memoryBytes
         options.diskBytes = Int64(configuration.cache.diskBytes)
@@ -18,13 +53,31 @@ extension GatewayProcess {
         // The write-ahead log stays small next to a small database.
         options.checkpointBytes = min(
             options.checkpointBytes, max(1 << 20, configuration.cache.diskBytes / 8))
-        let store = CacheStore(options: options) { [logger] event in
-            logger.log(event)
+        let store = CacheStore(options: options, below: level.map { [$0] } ?? []) {
+            [logger] event in logger.log(event)
         }
         // Only briefly: what is not open by then is treated as missing, and found later. A
-        // predecessor serves as long as it takes.
+        // predecessor serves as long as it takes. The engine is not waited for at all.
         _ = store.waitUntilDiskSettled(
             milliseconds: predecessor == nil ? 100 : Self.cacheMilliseconds)
         return store
+    }
+
+    private func makeSharedLevel(
+        _ shared: SharedCacheConfiguration, _ policy: PolicySnapshot, _ resolver: Resolver
+    ) throws -> SharedLevel {
+        let options = try SharedLevelOptions(shared, in: configuration.cache, policy, resolver)
+        let place = shared.placeText
+        return try SharedLevel(options) { [logger] event in logger.log(event, of: place) }
+    }
+
+    /// From now on the shared level is used: its purges can be carried out.
+    func beginFleet() {
+        guard let cache, let level = cache.level else { return }
+        let (store, purges) = (cache.store, cache.purges)
+        level.begin(
+            FleetDuties(
+                purge: { purges.carryOutOfFleet($0, completion: $1) },
+                remove: { store.invalidate(keyBytes: $0) }))
     }
 }

@@ -179,6 +179,7 @@ package final class GatewayProcess {
         service.starting("waiting for the workers")
         try startWorkers(policy, perWorker, shared)
         guard workersTurn(shared) else { stopAtOnce(hasFailed: true) }
+        beginFleet()
         takeOver()
         announce(perWorker)
         watch(configuration)
@@ -198,9 +199,9 @@ package final class GatewayProcess {
         scrapes.close()
         look.close()
         issuer?.close()
-        shared.resolver.close()
         cache?.purges.close()
         shared.store?.close()
+        shared.resolver.close()
         shared.accessLog?.close(withinMilliseconds: 2000)
         published.observer.withLock { $0.take() }?.close()
         published.end()
@@ -252,14 +253,9 @@ package final class GatewayProcess {
                 activationMilliseconds: configuration.activity.activationDelayMilliseconds,
                 completionMilliseconds: configuration.activity.completionDelayMilliseconds))
         let (published, reloads, upgrades) = (published, reloads, upgrades)
-        let store = makeStore()
+        let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let engineMailboxes = try mailboxes.map { _ in try Mailbox<EngineMessage>() }
-        let cache = try store.map {
-            CacheAdministration(
-                store: $0, purges: try PurgeService(store: $0, mailboxes: engineMailboxes),
-                logger: logger)
-        }
-        cache?.adopt(policy)
+        let cache = try makeCache(policy, resolver, engineMailboxes)
         self.cache = cache
         published.policy.withLock { $0 = policy }
         published.cache.withLock { $0 = cache }
@@ -273,7 +269,6 @@ package final class GatewayProcess {
         let flows = FlowRing()
         let recordings = observe(flows, labels, for: &source)
         let site = AdminSite(source: source, version: published.version)
-        let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
         let reporter = try PinReporter(
             folder: configuration.cache.reportFolder, resolver: resolver,
             settings: policy.reporting,
@@ -282,7 +277,7 @@ package final class GatewayProcess {
             onEvent: { [logger] in logger.log($0) })
         let observer = try makePinObserver(reporter)
         let engine = SharedEnvironment(
-            mailboxes: engineMailboxes, resolver: resolver, store: store, logger: logger,
+            mailboxes: engineMailboxes, resolver: resolver, store: cache?.store, logger: logger,
             labels: labels, activity: activity, pinFailures: reporter, passwords: passwords,
             purges: cache?.purges,
             transformationWork: contents.work, serverChains: ServerChains(),

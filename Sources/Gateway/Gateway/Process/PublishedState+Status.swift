@@ -43,6 +43,7 @@ extension PublishedState {
                 serverConnections: gauge(.upstreamConnectionsOpen)),
             memory: memory(store, reload),
             disk: disk(store, reload),
+            shared: sharedCache(reload),
             draining: isDraining ? reload.draining : nil)
     }
 
@@ -75,6 +76,21 @@ extension PublishedState {
             state: store == nil ? "off" : "on", path: nil, bytes: store?.memoryBytes ?? 0,
             limitBytes: store == nil ? 0 : Int(clamping: reload.memoryLimit),
             entries: store?.memoryEntries ?? 0)
+    }
+
+    /// As the process began with it.
+    private func sharedCache(_ reload: Reload) -> StatusReport.SharedCache? {
+        guard let level = cache.withLock({ $0 })?.level,
+            let configuration = reload.begunWith?.cache.shared
+        else { return nil }
+        let figures = level.figures()
+        let reason = figures.isReady ? nil : figures.reason
+        return StatusReport.SharedCache(
+            state: figures.isReady ? "on" : reason == nil ? "opening" : "off",
+            engine: configuration.placeText, reason: reason?.rawValue,
+            detail: reason == nil || figures.detail.isEmpty ? nil : figures.detail,
+            name: String(decoding: level.options.gateway, as: UTF8.self),
+            members: figures.members)
     }
 
     private func disk(_ store: StoreStatistics?, _ reload: Reload) -> StatusReport.Tier {

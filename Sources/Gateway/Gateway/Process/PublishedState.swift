@@ -190,8 +190,9 @@ final class PublishedState: Sendable {
         service.logLists = reload.lists.logs
         service.addCache(
             shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
-        service.addPurges(
-            cache.withLock { $0 }?.purges.counts, shared?.store?.statistics().purges)
+        let cache = cache.withLock { $0 }
+        service.addPurges(cache?.purges.counts, shared?.store?.statistics().purges)
+        service.addSharedCache(cache?.level?.figures())
         service.addAccessRules(shared?.labels.countedRules ?? [])
         service.addParents(shared?.labels.countedParents ?? [])
         service.addGroups(shared?.labels.countedGroups ?? [])

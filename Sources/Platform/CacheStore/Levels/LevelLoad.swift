@@ -15,7 +15,8 @@ public enum LevelVariants: Sendable, Equatable {
 public enum LoadResult: Sendable {
     /// Every variant found, at least one. Small bodies are in memory (and in the memory tier, if
     /// they fit); large ones are `.disk`.
-    case found([CachedResponse])
+    /// - Parameter isShared: whether they come from a level that is shared with other stores.
+    case found([CachedResponse], isShared: Bool = false)
     /// No level below memory has the key, or has it any longer.
     case nothing
     /// The same; and whoever asked is to fetch it for all gateways, and to end the lease then.

@@ -74,7 +74,7 @@ public struct SeenResponse: Sendable {
 extension LoadResult {
     /// What was found of other variants than those.
     fileprivate func unseen(in seen: [SeenResponse]) -> [SeenResponse] {
-        guard case .found(let responses) = self else { return [] }
+        guard case .found(let responses, _) = self else { return [] }
         return responses.filter { response in
             !seen.contains { $0.response.varyKey == response.varyKey }
         }.map { SeenResponse(response: $0, isInMemory: false) }

@@ -285,6 +285,6 @@ extension LevelLoop {
                 state.statistics.hits += 1
             }
         }
-        pending.load.completion(found.isEmpty ? .nothing : .found(found))
+        pending.load.completion(found.isEmpty ? .nothing : .found(found, isShared: true))
     }
 }

@@ -67,6 +67,21 @@ package struct StatusReport: Sendable {
         package var entries: Int
     }
 
+    /// The level of the cache that is shared with other gateways.
+    package struct SharedCache: Sendable {
+        /// `off`, `opening` or `on`.
+        package var state: String
+        /// Where the engine is.
+        package var engine: String
+        /// Why it is off, as a token and in words; `nil` unless it is.
+        package var reason: String?
+        package var detail: String?
+        /// What this gateway is called in the fleet.
+        package var name: String
+        /// How many gateways there are, this one included; 0 if that is not known.
+        package var members: Int
+    }
+
     /// What is in progress.
     package struct Load: Sendable {
         /// Connections of clients.
@@ -107,6 +122,8 @@ package struct StatusReport: Sendable {
     package var load: Load
     package var memory: Tier
     package var disk: Tier
+    /// `nil` if none is configured.
+    package var shared: SharedCache?
     /// `nil` unless the gateway is shutting down.
     package var draining: Draining?
 }
@@ -234,7 +251,25 @@ extension StatusReport {
 
     private static let cache = ObjectShape<StatusReport>(
         "The cache.",
-        [.object("memory", tier) { $0.memory }, .object("disk", tier) { $0.disk }])
+        [
+            .object("memory", tier) { $0.memory }, .object("disk", tier) { $0.disk },
+            .optionalObject("shared", shared) { $0.shared },
+        ])
+
+    private static let shared = ObjectShape<SharedCache>(
+        "The level that is shared with other gateways; absent without cache.shared.",
+        [
+            .word("state", ["off", "opening", "on"], "Whether it is in use.") { $0.state },
+            .text("engine", "Where the engine is.") { $0.engine },
+            .optionalText("reason", "Why it is off; absent unless it is.") { $0.reason },
+            .optionalText("detail", "The same in words.") { $0.detail },
+            .text("name", "What this gateway is called in the fleet.") { $0.name },
+            .number(
+                "members",
+                "Gateways that share it and were there lately, this one included; 0 if that is not "
+                    + "known."
+            ) { $0.members },
+        ])
 
     private static let draining = ObjectShape<(Draining, Load)>(
         "The end that has begun; absent otherwise.",

@@ -33,8 +33,8 @@ extension CacheConfiguration {
                     "bypassFields", \.bypassFields,
                     byDefault: "X-Forwarded-Host and twelve more, see config/pinfold.yaml",
                     reading: { $0.fieldNames($1) }, text: YAMLText.list),
-                purgeKey,
-            ], later: ["shared"])
+                purgeKey, sharedKey,
+            ])
     }
 
     /// The default number of entries: one per 2 KiB of disk, since smaller responses are rare. It

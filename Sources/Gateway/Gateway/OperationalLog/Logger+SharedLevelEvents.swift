@@ -1,0 +1,23 @@
+import Logging
+import SharedCacheLevel
+
+extension Logger {
+    /// Logs an event of the level of the cache that is shared with other gateways.
+    /// - Parameter place: where the engine is.
+    func log(_ event: SharedLevelEvent, of place: String) {
+        switch event {
+        case .ready(let product, let version):
+            notice(
+                "the shared cache is in use",
+                metadata: [
+                    "engine": "\(place)", "product": "\(product)", "version": "\(version)",
+                ])
+        case .off(let reason, let detail):
+            warning(
+                "the shared cache is not in use; requests are served without it",
+                metadata: [
+                    "engine": "\(place)", "reason": "\(reason.rawValue)", "detail": "\(detail)",
+                ])
+        }
+    }
+}

@@ -35,6 +35,10 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// The last policy that was verified, as it was received; in the same directory.
     package var policyFile: String { inFolder("policy.yaml") }
 
+    /// The folder of the policies that were in force before, if they came by way of the engine;
+    /// likewise.
+    package var policyFolder: String { inFolder("policies") }
+
     private func inFolder(_ name: String) -> String {
         path + (path.hasSuffix("/") ? "" : "/") + name
     }

@@ -18,7 +18,7 @@ enum FleetShare {
     }
 
     /// Reads `10`, `10%` or `100 %`; `nil` for what is no share from 1 to 100.
-    package static func percent(_ text: some StringProtocol) -> Int? {
+    static func percent(_ text: some StringProtocol) -> Int? {
         var digits = Substring(text)
         if digits.last == "%" { digits.removeLast() }
         while digits.last == " " { digits.removeLast() }

@@ -51,7 +51,10 @@ extension FleetView {
             .number("age_ms", "Milliseconds since it last said that it is there.") {
                 Int(clamping: $0.age)
             },
-            .optionalNumber("lag", "Purges that it has yet to carry out.") { $0.lag },
+            .flag("purged", "Whether it has carried out all purges that are known here.") {
+                $0.isCurrent
+            },
+            .flag("away", "Whether it has not said so for a while.") { $0.isAway },
             .number("share", "From which share on it takes a policy, in hundredths.") { $0.share },
             .optionalText("problem", "Why nothing else is known of it.") {
                 if case .failure(let error) = $0.report { "its report \(error.text)" } else { nil }

@@ -7,28 +7,32 @@ struct FleetView: Sendable, Equatable {
     /// The most hosts and pins.
     static let maximumHosts = 50
     static let maximumPins = 200
+    /// After that a gateway that has not said that it is there counts as away: several times as
+    /// long as it takes to say so.
+    static let awayMilliseconds: Int64 = 15_000
 
     struct Gateway: Sendable, Equatable {
         var name: String
-        /// What distinguishes it from others of its name, in hex.
+        /// What distinguishes it from others of its name.
         var instance: String
         /// How long ago it last said that it is there, in milliseconds.
         var age: Int64
-        var lag: Int?
+        /// Whether it has carried out all purges that are known to whoever looks.
+        var isCurrent: Bool
         /// From which share on it takes a policy, in hundredths.
         var share: Int
         var report: Result<FleetReport, FleetReportError>
 
         var known: FleetReport? { try? report.get() }
 
+        /// Whether it has not said for a while that it is there: it may have crashed, or not reach
+        /// the engine, and is forgotten after a day.
+        var isAway: Bool { age > FleetView.awayMilliseconds }
+
         init(_ member: FleetMember) {
             name = FleetText.shown(member.name, maximumBytes: 100)
-            let digits = Array("0123456789abcdef".utf8)
-            instance = String(
-                decoding: member.instance.prefix(16).flatMap {
-                    [digits[Int($0 >> 4)], digits[Int($0 & 15)]]
-                }, as: UTF8.self)
-            (age, lag) = (max(0, member.age), member.lag)
+            instance = FleetText.shown(member.instance, maximumBytes: 64)
+            (age, isCurrent) = (max(0, member.age), member.isCurrent)
             share = FleetShare.least(for: member.name)
             do throws(FleetReportError) {
                 report = .success(try FleetReport(member.report))
@@ -90,10 +94,13 @@ struct FleetView: Sendable, Equatable {
         }
     }
 
+    /// The gateways that are there.
+    private var present: [Gateway] { gateways.filter { !$0.isAway } }
+
     /// Who has which policy: the one that most have first.
     var policies: [Agreement] {
         var found: [Agreement] = []
-        for gateway in gateways {
+        for gateway in present {
             guard let report = gateway.known else { continue }
             let (serial, hash) = (report.policy?.serial, report.policy?.hash ?? "")
             if let index = found.firstIndex(where: { $0.serial == serial && $0.hash == hash }) {
@@ -110,13 +117,16 @@ struct FleetView: Sendable, Equatable {
     /// Whether all gateways that say what they have, have the same policy.
     var agrees: Bool { policies.count <= 1 }
 
-    /// The most purges that any gateway has yet to carry out; `nil` if nobody's number is known.
-    var greatestLag: Int? { gateways.compactMap(\.lag).max() }
+    /// How many gateways have yet to carry out what others have purged.
+    var behind: Int { present.count { !$0.isCurrent } }
+
+    /// How many are there.
+    var count: Int { present.count }
 
     /// Host entries, those first in which most gateways see something wrong.
     var hosts: [Host] {
         var found: [String: [Sight]] = [:]
-        for gateway in gateways {
+        for gateway in present {
             for host in gateway.known?.hosts.worst ?? [] {
                 found[host.name, default: []].append(Sight(gateway: gateway.name, host: host))
             }
@@ -132,7 +142,7 @@ struct FleetView: Sendable, Equatable {
 
     /// What all levels of all caches have found together.
     var cache: FleetReport.Cache {
-        gateways.compactMap { $0.known?.cache }.reduce(into: FleetReport.Cache()) { sum, one in
+        present.compactMap { $0.known?.cache }.reduce(into: FleetReport.Cache()) { sum, one in
             sum.memoryHits &+= one.memoryHits
             sum.diskHits &+= one.diskHits
             sum.sharedHits &+= one.sharedHits
@@ -143,8 +153,8 @@ struct FleetView: Sendable, Equatable {
     /// The pins that no gateway has seen for a week, although somebody's pinset has judged servers
     /// since. What a gateway does not say counts as seen.
     var unseenPins: [UnseenPin] {
-        let reports = gateways.compactMap(\.known)
-        guard reports.count == gateways.count, reports.allSatisfy(\.hasAllPinsets) else {
+        let reports = present.compactMap(\.known)
+        guard reports.count == present.count, reports.allSatisfy(\.hasAllPinsets) else {
             return []
         }
         var found: [UnseenPin] = []

@@ -280,8 +280,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "CacheTestSupport", "EngineTestSupport", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Locking", "Supervision", "EventLoop",
-        "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
-        "PinReporting", "Gateway", "Logging",
+        "PinfoldTLS", "CacheStore", "SharedCacheLevel", "PinfoldResolver", "PinfoldMetrics",
+        "PinfoldEngine", "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "HTTPCore", "Trust", "PinfoldConfiguration", "PinObservation", "Gateway",

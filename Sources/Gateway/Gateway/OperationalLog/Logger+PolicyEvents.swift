@@ -29,8 +29,7 @@ extension Logger {
                 ])
         case .waits(let serial, let percent, let share):
             notice(
-                "a policy was published for a share of the gateways to which this one does not "
-                    + "belong",
+                "a policy was published for a share of the gateways, without this one",
                 metadata: [
                     "serial": "\(serial)", "percent": "\(percent)", "takes_from": "\(share)",
                 ])

@@ -1,6 +1,7 @@
 import Clocks
 import PinfoldConfiguration
 import PinfoldEngine
+import PinfoldMetrics
 import SharedCacheLevel
 
 // What this gateway is in a fleet: what it tells the others, and the policy that comes from them.

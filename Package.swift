@@ -128,6 +128,10 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "HTTPCore", "Trust", "Authentication", "PinfoldConfiguration", "Documents", "Activity",
         "Clocks", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
     ],
+    "Gateway/Gateway/Fleet": [
+        "HTTPCore", "AccessPolicy", "PinfoldConfiguration", "Documents", "Clocks", "Locking",
+        "SharedCacheLevel", "PinfoldMetrics", "PinReporting",
+    ],
     "Gateway/Gateway/Handover": [
         "CLinux", "HTTPCore", "PinfoldConfiguration", "Clocks", "Locking", "Supervision",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldMetrics", "PinfoldEngine", "Logging",

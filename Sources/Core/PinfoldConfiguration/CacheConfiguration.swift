@@ -39,6 +39,9 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var fleetPositionFile: String { inFolder("fleet-position") }
     /// The cache's database.
     package var databaseFile: String { inFolder("cache.sqlite") }
+    /// The folder of the policies that were in force before, if they came by way of the engine;
+    /// likewise.
+    package var policyFolder: String { inFolder("policies") }
 
     private func inFolder(_ name: String) -> String {
         path + (path.hasSuffix("/") ? "" : "/") + name

@@ -82,6 +82,7 @@ struct DefaultsTests {
         #expect(snapshot.tracing.sampleMillionths == 10_000)
         #expect(snapshot.policy == nil && snapshot.policyInForce == nil)
         #expect(PolicyConfiguration().intervalMilliseconds == 60_000)
+        #expect(!PolicyConfiguration().isFromEngine)
         #expect(PolicyConfiguration().afterExpiry == .keep)
         #expect(snapshot.limits.headLimits.headBytes == 32_768)
         #expect(snapshot.limits.headLimits.fields == 128)

@@ -400,6 +400,12 @@ struct PolicyMergeTests {
 
     @Test(arguments: [
         ("policy: { publicKeys: [\"K\"] }", "policy.url: is missing"),
+        ("policy: { engine: false, publicKeys: [\"K\"] }", "policy.url: is missing"),
+        (
+            "policy: { engine: true, url: \"https://a/\", publicKeys: [\"K\"] }",
+            "policy.url: is written although"
+        ),
+        ("policy: { engine: maybe, publicKeys: [\"K\"] }", "policy.engine"),
         ("policy: { url: \"https://a/\" }", "policy.publicKeys: is missing"),
         ("policy: { url: \"http://a/\", publicKeys: [\"K\"] }", "policy.url: \"http://a/\" is not"),
         ("policy: { url: \"https://a/\", publicKeys: [] }", "policy.publicKeys: has no key"),

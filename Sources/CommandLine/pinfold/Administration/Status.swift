@@ -98,7 +98,7 @@ enum StatusText {
 
     /// The policy from elsewhere: what it is, and then what is wrong and what was refused.
     static func policy(_ value: DocumentValue) -> [String] {
-        let url = word(value, "url")
+        let url = value["url"]?.text ?? "the fleet's engine"
         var line = "none, from \(url)"
         if let serial = value["serial"]?.count {
             let confirmed = value["confirmed"]?.text.map { ", confirmed \($0)" } ?? ""

@@ -12,8 +12,11 @@ package struct PolicyConfiguration: Sendable, Equatable {
     /// How many keys there may be.
     package static let maximumKeys = 16
 
-    /// Where it is fetched from, by https; `nil` only until it has been read.
+    /// Where it is fetched from, by https; `nil` if it is not fetched.
     package var url: ReportDestination?
+    /// Whether it comes by way of the engine that the gateways of a fleet share (`cache.shared`).
+    /// Either this or ``url``: who publishes a policy has to know where the one is that applies.
+    package var isFromEngine = false
     /// The keys that it may be signed by: one is enough. At least one.
     package var publicKeys: [PolicyPublicKey] = []
     /// The time between two requests for it.
@@ -27,6 +30,8 @@ package struct PolicyConfiguration: Sendable, Equatable {
 /// The policy that a configuration contains.
 package struct PolicyInForce: Sendable, Equatable {
     package var serial: Int64
+    /// The SHA-256 of what is signed of it, in hex: what gateways compare.
+    package var hash: String
     /// In seconds since 1970.
     package var expires: Int64
     /// The keys by which its signatures were verified, in the order of its signatures.
@@ -37,10 +42,11 @@ package struct PolicyInForce: Sendable, Equatable {
     package var rules: Int
 
     package init(
-        serial: Int64, expires: Int64, keys: [PolicyPublicKey], hosts: Int = 0, pinsets: Int = 0,
-        rules: Int = 0
+        serial: Int64, hash: String = "", expires: Int64, keys: [PolicyPublicKey], hosts: Int = 0,
+        pinsets: Int = 0, rules: Int = 0
     ) {
-        (self.serial, self.expires, self.keys) = (serial, expires, keys)
+        (self.serial, self.hash) = (serial, hash)
+        (self.expires, self.keys) = (expires, keys)
         (self.hosts, self.pinsets, self.rules) = (hosts, pinsets, rules)
     }
 }

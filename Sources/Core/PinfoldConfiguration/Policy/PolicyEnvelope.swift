@@ -215,6 +215,14 @@ extension PolicyEnvelope {
         """
     }
 
+    /// What is to be signed so that this policy applies again, under another serial.
+    package func again(serial: Int64, expires: Int64) -> [UInt8] {
+        // The first three lines are the header.
+        let lines = signed.split(
+            separator: Self.newline, maxSplits: 3, omittingEmptySubsequences: false)
+        return Array(Self.header(serial: serial, expires: expires).utf8) + lines[3]
+    }
+
     /// The line of a signature.
     package static func line(_ signature: Signature) -> String {
         "\(signatureKey)\(signature.key) \(Base64.encode(signature.bytes))\n"

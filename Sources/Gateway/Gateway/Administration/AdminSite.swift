@@ -26,6 +26,8 @@ package struct AdminSource: Sendable {
     }
     /// What is stored, and purging it; `nil` if nothing is stored.
     package var cache: CacheAdministration?
+    /// The gateways that share a cache with this one; `nil` if it shares none.
+    package var fleet: FleetAdministration?
     /// The exchanges that are held; `nil` if none are.
     package var flows: FlowAdministration?
     /// The same as ``work`` for reports of the API, which must not hold up the metrics.

@@ -5,6 +5,8 @@ import PinfoldConfiguration
 /// What the operational log says about the policy.
 enum PolicyEvent: Sendable {
     case taken(PolicyInForce, generation: UInt64)
+    /// It came by way of the engine, and is for others first.
+    case waits(serial: Int64, percent: Int, share: Int)
     case refused(PolicyRefusalReason, inForce: PolicyInForce?)
     case failing(String)
     case answers
@@ -21,9 +23,15 @@ extension Logger {
             notice(
                 "the policy is in force",
                 metadata: [
-                    "serial": "\(policy.serial)",
+                    "serial": "\(policy.serial)", "hash": "\(policy.hash)",
                     "expires": "\(CivilDate.text(secondsSince1970: policy.expires))",
                     "generation": "\(generation)",
+                ])
+        case .waits(let serial, let percent, let share):
+            notice(
+                "a policy was published for a share of the gateways, without this one",
+                metadata: [
+                    "serial": "\(serial)", "percent": "\(percent)", "takes_from": "\(share)",
                 ])
         case .refused(let refusal, let inForce):
             warning(

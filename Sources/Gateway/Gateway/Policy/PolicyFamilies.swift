@@ -21,6 +21,12 @@ extension ServiceMetrics {
             "The serial of the policy in force (policy.url), or 0 while there is none.",
             samples { [Sample(.none, UInt64(standing.inForce?.serial ?? 0))] })
         add(
+            .gauge, "pinfold_policy_info",
+            "1, with the SHA-256 of what is signed of the policy in force.",
+            samples {
+                (standing.inForce?.hash).map { [Sample(LabelText("hash", $0), UInt64(1))] } ?? []
+            })
+        add(
             .gauge, "pinfold_policy_expires_timestamp_seconds", unit: "seconds",
             "When the policy in force expires, in seconds since 1970.",
             time(standing.inForce.map { $0.expires * 1000 }))

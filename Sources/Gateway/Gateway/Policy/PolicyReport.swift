@@ -24,6 +24,8 @@ package struct PolicyReport: Sendable {
         return standing.isExpired(at: now) ? .expired : .inForce
     }
 
+    private var isFromEngine: Bool { standing.settings?.isFromEngine ?? false }
+
     /// What each alarm means here, one sentence without a full stop.
     var alarms: [(alarm: PolicyAlarm, text: String)] {
         standing.alarms(at: now).map { ($0, shown(text($0))) }
@@ -52,10 +54,10 @@ package struct PolicyReport: Sendable {
             let cause = standing.failure.map { ": \($0)" } ?? ""
             return "no policy has been verified yet\(cause)"
         case .refused:
-            return "the policy that was fetched last is refused: "
+            return "the policy that \(isFromEngine ? "was published" : "was fetched") last is refused: "
                 + (standing.lastRefused?.refusal.text ?? "")
         case .unreachable:
-            return "no policy can be fetched since "
+            return "no policy can be \(isFromEngine ? "received" : "fetched") since "
                 + "\(CivilDate.text(secondsSince1970: standing.waitingSince / 1000)): "
                 + (standing.failure ?? "")
         case .expired:
@@ -90,14 +92,20 @@ package struct PolicyReport: Sendable {
     package static let shape = ObjectShape<PolicyReport>(
         "The policy from elsewhere; absent if none is configured.",
         [
-            .text("url", "Where it comes from, without the query.") {
-                String("\($0.standing.settings?.url?.description ?? "")".prefix { $0 != "?" })
+            .optionalText(
+                "url",
+                "Where it comes from, without the query; absent if that is the fleet's engine."
+            ) { report in
+                report.standing.settings?.url.map { String("\($0)".prefix { $0 != "?" }) }
             },
             .word("state", State.allCases.map(\.rawValue), "Whether there is one.") {
                 $0.state.rawValue
             },
             .optionalNumber("serial", "The serial of the one in force.") {
                 $0.standing.inForce.map { Int($0.serial) }
+            },
+            .optionalText("hash", "The SHA-256 of what is signed of it, in hex.") {
+                $0.standing.inForce?.hash
             },
             .optionalTime("expires", "When that expires.") {
                 $0.standing.inForce.map { $0.expires * 1000 }

@@ -45,7 +45,10 @@ struct PolicyStanding: Sendable, Equatable {
 
     /// A configuration is in force.
     mutating func adopt(_ configuration: ConfigurationSnapshot, at now: Int64) {
-        if settings?.url != configuration.policy?.url { (waitingSince, failure) = (now, nil) }
+        let isElsewhere =
+            settings?.url != configuration.policy?.url
+            || settings?.isFromEngine != configuration.policy?.isFromEngine
+        if isElsewhere { (waitingSince, failure) = (now, nil) }
         settings = configuration.policy
         if inForce != configuration.policyInForce {
             taken = configuration.policyInForce == nil ? nil : now
@@ -89,6 +92,15 @@ struct PolicyStanding: Sendable, Equatable {
         results[.failed, default: 0] += 1
         failure = problem
         return isFirst
+    }
+
+    /// The engine that it comes by way of is in use, or why it is not.
+    /// - Parameter isOffered: whether the one in force is what was published there last.
+    mutating func looked(_ problem: String?, isOffered: Bool, at now: Int64) {
+        failure = problem
+        guard problem == nil else { return }
+        waitingSince = now
+        if isOffered { confirmed = now }
     }
 
     /// - Returns: whether that is new.

@@ -25,6 +25,7 @@ extension GatewayProcess {
     /// Takes what has arrived, and looks at the clock.
     func checkPolicy() {
         if let result = fetcher?.take() { use(result) }
+        checkOffers()
         guard configuration.policy != nil else { return }
         refuseAfterExpiry()
         logPolicyAlarms()
@@ -57,7 +58,7 @@ extension GatewayProcess {
         }
     }
 
-    private func refuse(_ refusal: PolicyRefusalReason) {
+    func refuse(_ refusal: PolicyRefusalReason) {
         // It is asked for as a whole again: what is wrong may be here.
         fetcher?.know(nil)
         let isNew = policies.withStanding { $0.refuse(refusal, at: Clock.wallMilliseconds()) }
@@ -66,7 +67,7 @@ extension GatewayProcess {
     }
 
     /// Reads a policy that was verified, and puts it in force if all of it can be used.
-    private func take(_ bytes: [UInt8], from settings: PolicyConfiguration, tag: [UInt8]?) {
+    func take(_ bytes: [UInt8], from settings: PolicyConfiguration, tag: [UInt8]?) {
         guard let local else { return }
         let content = RefusedContent.Key(
             digest: SHA256Digest(hashing: bytes.span),
@@ -114,12 +115,15 @@ extension GatewayProcess {
 
     private func store(_ bytes: [UInt8]) {
         let problem = PolicyStore.write(bytes, to: configuration.cache.policyFile)
+        if configuration.policy?.isFromEngine ?? false, let envelope = try? PolicyEnvelope(bytes) {
+            PolicyArchive(folder: configuration.cache.policyFolder).keep(envelope)
+        }
         _ = policies.withStanding { $0.store(problem) }
     }
 
     /// Stores the one in force again if it is not where it should be: it could not be written, it
     /// has been removed, or `cache.path` is another. A newer one there is left alone.
-    private func keepStored() {
+    func keepStored() {
         guard let document = policies.document, let settings = configuration.policy else { return }
         let stored = PolicyStore.read(configuration.cache.policyFile, keys: settings.publicKeys)
         if let stored, stored.document.bytes == document.bytes {
@@ -172,6 +176,7 @@ extension GatewayProcess {
         policies.adopt(loaded.snapshot, loaded.document, at: Clock.wallMilliseconds())
         policyAlarms.formIntersection(loaded.snapshot.policy == nil ? [] : PolicyAlarm.allCases)
         if loaded.snapshot.policyInForce == nil { fetcher?.know(nil) }
+        fleet?.offers.judgeAgain()
         keepStored()
     }
 

@@ -29,7 +29,10 @@ package final class GatewayProcess {
     /// What asks for it; `nil` before the start.
     var fetcher: PolicyFetcher?
     /// What the configuration is made of without it; `nil` if it was not read from a document.
-    var local: LocalConfiguration?
+    var local: LocalConfiguration? {
+        get { policies.local }
+        set { policies.local = newValue }
+    }
     /// The alarms about it that have been logged.
     var policyAlarms: Set<PolicyAlarm> = []
     /// Why the stored one could not be used at the start; `nil` if it could, or there was none.
@@ -86,11 +89,15 @@ package final class GatewayProcess {
     private let contents: ContentServices
     private let passwords: PasswordChecker
     /// Where metrics are written for whoever reads them.
-    private let scrapes = ThreadPool(name: "metrics", threads: 1, niceness: 5, limit: 64)
+    let scrapes = ThreadPool(name: "metrics", threads: 1, niceness: 5, limit: 64)
     private(set) var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
     /// What operators can do with the cache; `nil` if there is none.
     private(set) var cache: CacheAdministration?
+    /// The gateways that share it; `nil` if it is not shared.
+    var fleet: FleetAdministration?
+    /// When they are told of this one next, of the monotonic clock, in milliseconds.
+    var fleetReportDue: Int64 = 0
 
     /// The time limit for writing the rest of the operational log at the end.
     private static let logFlushMilliseconds: Int64 = 1000
@@ -113,7 +120,7 @@ package final class GatewayProcess {
         let policies = policies
         let (loaded, problem) = policies.started(loaded)
         storedPolicyProblem = problem
-        local = loaded.local
+        policies.local = loaded.local
         let loadWhole: Load = { (lists) throws(ConfigurationErrors) in
             try policies.completed(try load(lists))
         }
@@ -375,6 +382,7 @@ package final class GatewayProcess {
                 checkPredecessor()
                 if hasSuccessor(), finish() { return }
                 checkPolicy()
+                checkFleet()
                 if inputsWatch.isDue(at: Clock.monotonicMilliseconds()) { reloadUnlessUpgrading() }
                 filesWaited += pause
                 if reading != nil || filesWaited >= WatchedFiles.intervalMilliseconds {

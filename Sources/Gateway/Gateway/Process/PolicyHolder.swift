@@ -12,6 +12,8 @@ final class PolicyHolder: Sendable {
         /// lower serial is taken.
         var known: PolicyEnvelope?
         var standing = PolicyStanding()
+        /// What the configuration is made of without it; `nil` if it was not read from a document.
+        var local: LocalConfiguration?
         /// The one whose content was refused last; `nil` if none was.
         var refusedContent: RefusedContent?
     }
@@ -21,6 +23,11 @@ final class PolicyHolder: Sendable {
     var standing: PolicyStanding { state.withLock { $0.standing } }
     var known: PolicyEnvelope? { state.withLock { $0.known } }
     var document: PolicyDocument? { state.withLock { $0.document } }
+
+    var local: LocalConfiguration? {
+        get { state.withLock { $0.local } }
+        set { state.withLock { $0.local = newValue } }
+    }
 
     var refusedContent: RefusedContent? {
         get { state.withLock { $0.refusedContent } }

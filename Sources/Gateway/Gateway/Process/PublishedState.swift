@@ -67,6 +67,8 @@ final class PublishedState: Sendable {
     let policy = Locked<PolicySnapshot?>(nil)
     /// What operators can do with the cache; `nil` without one.
     let cache = Locked<CacheAdministration?>(nil)
+    /// The gateways that share the cache; `nil` if it is not shared.
+    let fleet = Locked<FleetAdministration?>(nil)
     /// Looks at all of this for whoever wants to see it; `nil` before the start.
     let observer = Locked<GatewayObserver?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
@@ -111,6 +113,7 @@ final class PublishedState: Sendable {
         _ = services.withLock { $0.take() }
         _ = policy.withLock { $0.take() }
         _ = cache.withLock { $0.take() }
+        _ = fleet.withLock { $0.take() }
         _ = passwords.withLock { $0.take() }
     }
 
@@ -202,6 +205,7 @@ final class PublishedState: Sendable {
         service.addPinObservations(shared?.pinObserver?.statistics ?? ObservationStatistics())
         service.addSpans(shared?.spans?.statistics ?? SpanStatistics())
         service.addPolicy(policies.standing, now: Clock.wallMilliseconds())
+        service.addFleet(fleet.withLock { $0 }?.lastView)
         service.addLimits(
             reload.limits, passwordChecks: PasswordChecker.limit, limitUse(shared))
         service.addWorkers(shared?.turnTimes ?? [])

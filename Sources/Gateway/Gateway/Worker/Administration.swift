@@ -48,8 +48,8 @@ final class Administration: LocalSite {
         // Whoever comes next needs the descriptor.
         let isLast = worker.isReserveInUse
         switch worker.shared.administration(asked) {
-        case .afterContent:
-            return .afterContent(maximum: Int(AdminAPI.maximumContentBytes)) { [self] content in
+        case .afterContent(let most):
+            return .afterContent(maximum: most) { [self] content in
                 var asked = asked
                 asked.content = content
                 return answer(to: asked, from: client, isCommand: isCommand)

@@ -26,6 +26,7 @@ package struct AdminAPI: Sendable {
             ] + AdminResource.ofCache(source.cache)
             + AdminResource.ofFlows(source.flows, work: source.reports)
             + AdminResource.ofOverview(source.overview, source.flows, work: source.reports)
+            + AdminResource.ofFleet(source.fleet, work: source.reports)
             + [AdminResource.record(source.overview)]
         self.version = version
         resources = described + [AdminResource.openAPI(describing: described, version: version)]
@@ -58,16 +59,19 @@ package struct AdminAPI: Sendable {
             return .now(problem.response)
         }
         let type = resource.content?.type ?? AdminResource.Content.json
-        if !method.isSafe, let problem = Self.mistrust(of: request, expecting: type) {
+        let most = resource.content?.maximumBytes ?? Self.maximumContentBytes
+        if !method.isSafe,
+            let problem = Self.mistrust(of: request, expecting: type, maximumBytes: most)
+        {
             return .now(problem.response)
         }
         if resource.content != nil, request.content == nil, request.contentBytes != nil {
-            return .afterContent
+            return .afterContent(maximumBytes: Int(most))
         }
         return resource.answer(request)
     }
 
-    /// The most bytes of content that a request may announce.
+    /// The most bytes of content that a request may announce, where nothing else is said.
     static let maximumContentBytes: UInt64 = 65_536
 
     /// Why a request may have been caused by a web page of another site; `nil` if there is no
@@ -87,13 +91,13 @@ package struct AdminAPI: Sendable {
     /// A browser sends none with a content type of JSON for another site before it has asked for
     /// permission, which it does not get here.
     private static func mistrust(
-        of request: AdminRequest, expecting expected: StaticString
+        of request: AdminRequest, expecting expected: StaticString, maximumBytes: UInt64
     ) -> AdminError? {
         if let problem = foreignness(of: request) { return problem }
-        if request.contentBytes.map({ $0 > maximumContentBytes }) ?? false {
+        if request.contentBytes.map({ $0 > maximumBytes }) ?? false {
             return AdminError(
                 413, "content-too-large", "Content too large",
-                "the content may have \(maximumContentBytes) bytes at most")
+                "the content may have \(maximumBytes) bytes at most")
         }
         let type = (request.contentType ?? "").prefix { $0 != ";" }
             .lowercasedASCII.filter { $0 != " " && $0 != "\t" }
@@ -146,6 +150,8 @@ package struct AdminResource: Sendable {
         var description: String
         var type = Self.json
         var schema: DocumentValue
+        /// The most bytes that it may have.
+        var maximumBytes = AdminAPI.maximumContentBytes
     }
 
     let method: Method
@@ -179,8 +185,9 @@ package struct AdminResource: Sendable {
 package enum AdminAnswer: Sendable {
     /// A response.
     case now(AdminResponse)
-    /// Not before the content of the request has been collected (``AdminRequest/content``).
-    case afterContent
+    /// Not before the content of the request has been collected (``AdminRequest/content``), which
+    /// may have so many bytes.
+    case afterContent(maximumBytes: Int)
     /// A response that is not there yet. The closure begins what it takes, and does not wait; what
     /// it is given is to be called once, on any thread.
     case later(@Sendable (_ reply: @escaping @Sendable (AdminResponse) -> Void) -> Void)
@@ -207,7 +214,7 @@ extension AdminAnswer {
     fileprivate var guarded: AdminAnswer {
         switch self {
         case .now(let response): .now(response.guarded)
-        case .afterContent: .afterContent
+        case .afterContent(let most): .afterContent(maximumBytes: most)
         case .later(let begin): .later { reply in begin { reply($0.guarded) } }
         case .stream(let response, let pieces): .stream(response.guarded, pieces)
         }

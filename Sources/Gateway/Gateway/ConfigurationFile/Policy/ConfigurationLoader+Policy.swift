@@ -52,7 +52,7 @@ extension ConfigurationLoader {
             throw errors
         }
         snapshot.policyInForce = PolicyInForce(
-            serial: envelope.serial, expires: envelope.expires, keys: signers,
+            serial: envelope.serial, hash: envelope.hash, expires: envelope.expires, keys: signers,
             hosts: snapshot.hosts.entries.count - snapshot.hosts.localCount,
             pinsets: snapshot.pinsets.count - loaded.snapshot.pinsets.count,
             rules: snapshot.access.rules.count - loaded.snapshot.access.rules.count)

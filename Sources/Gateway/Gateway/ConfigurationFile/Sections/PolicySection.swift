@@ -4,10 +4,13 @@ import PinfoldConfiguration
 extension PolicyConfiguration {
     static var table: KeyTable<Self> {
         KeyTable(keys: [
-            .required(
-                "url", \.url, expected: "an https URL such as https://policy.example.com/pinfold",
+            ConfigurationKey(
+                "url", \.url, byDefault: "required without engine",
                 reading: { $1.policyURL().map { .some($0) } },
                 text: { $0.map { YAMLText.quoted("\($0)") } }),
+            ConfigurationKey(
+                "engine", readSection: { $0.readPlace(of: &$2, $1) },
+                text: { $0.isFromEngine.description }),
             .required(
                 "publicKeys", \.publicKeys, expected: "a list of public keys",
                 reading: { $1.policyKeys() }, text: { YAMLText.list($0.map(\.description)) }),
@@ -23,6 +26,23 @@ extension SnapshotReader {
         let (policy, section) = read(
             field, by: PolicyConfiguration.table, over: PolicyConfiguration())
         return section == nil ? nil : policy
+    }
+
+    /// Reads `engine`, and sees to it that the policy comes from one place.
+    fileprivate func readPlace(of policy: inout PolicyConfiguration, _ section: Section?) {
+        guard let section else { return }
+        if let value = section["engine"]?.boolean() { policy.isFromEngine = value }
+        guard policy.isFromEngine else {
+            _ = section.required(
+                "url",
+                expected: "an https URL such as https://policy.example.com/pinfold, or engine: true"
+            )
+            return
+        }
+        section["url"]?.fail(
+            "is written although the policy comes by way of the engine",
+            expected: "either url or engine")
+        policy.url = nil
     }
 
     /// Warns if a policy cannot be kept.

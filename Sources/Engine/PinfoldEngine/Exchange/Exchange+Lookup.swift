@@ -2,6 +2,7 @@ import CachePolicy
 import CacheStore
 import EventLoop
 import HTTPCore
+import PinfoldMetrics
 
 // Phase 3: the cache lookup.
 extension Exchange {

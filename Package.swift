@@ -192,7 +192,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Core/AuthenticationTests": [
         "COpenSSL", "HTTPCore", "TestSupport", "Trust", "Authentication",
     ],
-    "Core/ConfigurationTests": ["HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration"],
+    "Core/ConfigurationTests": [
+        "HTTPCore", "TestSupport", "Trust", "RedisProtocol", "PinfoldConfiguration",
+    ],
     "Core/DocumentsTests": ["TestSupport", "Documents"],
     "Core/PinObservationTests": ["HTTPCore", "Trust", "PinObservation"],
     "Core/TransformationTests": [

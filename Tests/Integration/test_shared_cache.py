@@ -11,8 +11,8 @@ import time
 
 import pytest
 from support.fleet import (
-    get, is_hit, is_shared_hit, is_up, settle, share, stored, wait_shared)
-from support.gateway import Gateway, run_pinfold
+    Sentinel, get, is_hit, is_shared_hit, is_up, settle, share, stored, wait_shared)
+from support.gateway import Gateway, free_port, run_pinfold
 from support.origin import Request, reply
 from support.upgrades import Succession
 from support.wait import SLOWDOWN, until
@@ -273,6 +273,43 @@ def test_the_engine_may_want_a_user_and_a_password(fleet, engines, there, worksp
     for running in gateways:
         assert "s3cret" not in running.log()
         assert b"s3cret" not in running.admin_get("/api/v1/configuration").body
+
+
+def test_sentinels_say_where_the_engine_is(fleet, engine, there, workspace):
+    sentinel = Sentinel(workspace / "sentinel", engine)
+    try:
+        gateways = fleet(2, url=None, sentinels=[f"127.0.0.1:{sentinel.port}"], master="cache")
+        share(gateways[0], there.url("/a"))
+        assert is_shared_hit(get(gateways[1], there.url("/a")))
+        status = gateways[1].admin_get("/api/v1/status").json()["cache"]["shared"]
+        assert status["engine"] == "cache, by Sentinels"
+    finally:
+        sentinel.close()
+
+
+def test_an_engine_is_verified_like_any_server_with_its_pins(fleet, engines, there, pki):
+    leaf = pki.root.issue("cache.test")
+    port = free_port()
+    engines("--tls-port", str(port), "--tls-cert-file", str(leaf.pem_file),
+            "--tls-key-file", str(leaf.key_file), "--tls-ca-cert-file", str(pki.root.pem_file),
+            "--tls-auth-clients", "no")
+    url = f"rediss://cache.test:{port}"
+
+    def trust(pin: str) -> dict:
+        return {"tls": {"roots": [str(pki.root.pem_file)]},
+                "hosts": [{"match": ["cache.test"], "pinsets": ["p"]}],
+                "pinsets": {"p": {"mode": "publicKey", "pins": [pin]}}}
+
+    gateways = fleet(2, trust(leaf.pin), url=url)
+    share(gateways[0], there.url("/a"))
+    assert is_shared_hit(get(gateways[1], there.url("/a")))
+    other = gateways.add(trust("sha256/" + "A" * 43 + "="), url=url, wait=False)
+    line = other.wait_log(r"the shared cache is not in use")
+    assert "reason=tls" in line
+    assert not is_hit(get(other, there.url("/a"))) and not is_up(other)
+    # Its root alone is not trusted either, unless a gateway is told so.
+    untold = gateways.add(url=url, wait=False)
+    assert "reason=tls" in untold.wait_log(r"the shared cache is not in use")
 
 
 def test_a_wrong_password_is_said_and_harms_nobody(fleet, engines, there, workspace):

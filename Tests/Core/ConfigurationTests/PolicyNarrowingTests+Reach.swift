@@ -1,4 +1,5 @@
 import PinfoldConfiguration
+import RedisProtocol
 import Testing
 import Trust
 
@@ -106,6 +107,22 @@ extension PolicyNarrowingTests {
         #expect(try found([], ["proxy.example:443", "example", "*.proxy.example"]) == [])
         // What the local file says of all others is not what it says of the parent.
         #expect(try found(["**"], ["proxy.example"]) == [1])
+    }
+
+    @Test func `nor to the engine of the shared cache, if that is verified`() throws {
+        func found(_ url: String, _ policy: [String]) throws -> [Int] {
+            let place = try RedisURL(url)
+            return try reaches(["a.test"], policy) {
+                $0.cache.shared = SharedCacheConfiguration()
+                $0.cache.shared?.place = .url(place)
+            }
+        }
+        for pattern in ["cache.example", "cache.example:6379", "*.example", "**"] {
+            #expect(try found("rediss://cache.example", [pattern]) == [1], "\(pattern)")
+            #expect(try found("redis://cache.example", [pattern]) == [], "\(pattern)")
+            #expect(try found("unix:///cache.example", [pattern]) == [], "\(pattern)")
+        }
+        #expect(try found("rediss://cache.example", ["cache.example:443", "example"]) == [])
     }
 
     @Test func `no entry of the policy applies to one server of several`() throws {

@@ -128,6 +128,36 @@ class Engine:
         return len(self.command("CLIENT", "LIST").splitlines()) - 1
 
 
+class Sentinel:
+    """A redis-sentinel that watches one engine, which it calls `cache`."""
+
+    def __init__(self, folder: Path, engine: Engine):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        file = folder / "sentinel.conf"
+        file.write_text(f"port {self.port}\nbind 127.0.0.1\n"
+                        f"sentinel monitor cache 127.0.0.1 {engine.port} 1\n")
+        binary = shutil.which("redis-sentinel")
+        assert binary, "redis-sentinel is not installed"
+        with (folder / "sentinel.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [binary, str(file)], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True)
+        until(self._listens, "redis-sentinel listens", 20)
+
+    def _listens(self) -> bool:
+        assert self.process.poll() is None
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 5).close()
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
 class Link:
     """A port between gateways and an engine that can be cut, and mended."""
 

@@ -1,4 +1,5 @@
 import HTTPCore
+import RedisProtocol
 
 /// An entry of a policy that would apply to connections by which the gateway serves others.
 package struct PolicyReach: Sendable, Equatable {
@@ -8,9 +9,10 @@ package struct PolicyReach: Sendable, Equatable {
 }
 
 extension PolicyNarrowing {
-    /// Where entries of a policy apply to parents, or to servers of a listener that has several.
-    /// Whoever could have one of these fail would choose the way that requests take: to the next
-    /// parent, directly, or to another server.
+    /// Where entries of a policy apply to parents, to servers of a listener that has several, or to
+    /// the engine of the shared cache. Whoever could have one of these fail would choose the way
+    /// that requests take: to the next parent, directly, or to another server; or would keep purges
+    /// from this gateway.
     /// - Parameter merged: the local configuration with the policy.
     package func reaches(of merged: ConfigurationSnapshot) -> [PolicyReach] {
         var found: [PolicyReach] = []
@@ -36,6 +38,11 @@ extension PolicyNarrowing {
                     server.origin.host, server.origin.port,
                     "a server of the local listener \(listener.name)")
             }
+        }
+        if case .url(let url) = local.cache.shared?.place,
+            case .tcp(let host, let port, isSecure: true) = url.server
+        {
+            check(host, port, "the engine of the local cache.shared")
         }
         return found
     }

@@ -10,9 +10,11 @@ import SharedCacheLevel
 /// Why there can be no shared level. What is configured has been checked.
 enum SharedLevelSetupError: Error, CustomStringConvertible {
     case outOfMemory
+    case noEngine
 
     var description: String {
         switch self {
+        case .noEngine: "cache.shared: no engine is configured"
         case .outOfMemory: "cache.shared: there is no memory for its secrets"
         }
     }
@@ -22,7 +24,7 @@ extension SharedLevelOptions {
     /// What `cache.shared` says.
     ///
     /// An engine is verified like any server: by the entry of `hosts` for its host and port, pins
-    /// included, or else by `tls`.
+    /// included, or else by `tls`; Sentinels and their master by `tls`.
     init(
         _ shared: SharedCacheConfiguration, in cache: CacheConfiguration,
         _ policy: PolicySnapshot, _ resolver: Resolver
@@ -40,7 +42,15 @@ extension SharedLevelOptions {
                 server = .tcp(
                     host: host, port: port, tls: isSecure ? policy.tls(entryIndex: entry) : nil)
             }
-        case .sentinels, nil: throw .outOfMemory
+        case .sentinels(let configured):
+            // Who the master is, and so its entry of `hosts`, is known only later.
+            let tls = configured.isSecure ? policy.tls(entryIndex: nil) : nil
+            var sentinels = Sentinels(configured.nodes, master: configured.master)
+            sentinels.user = configured.user.map { Array($0.utf8) }
+            sentinels.password = configured.password.map { Array($0.text.utf8) }
+            sentinels.tls = tls
+            server = .sentinels(sentinels, tls: tls)
+        case nil: throw .noEngine
         }
         self.init(server: server, names: names, keyring: keyring)
         session.user = shared.userInForce.map { Array($0.utf8) }

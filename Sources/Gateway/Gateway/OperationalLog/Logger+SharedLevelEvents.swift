@@ -18,6 +18,11 @@ extension Logger {
                 metadata: [
                     "engine": "\(place)", "reason": "\(reason.rawValue)", "detail": "\(detail)",
                 ])
+        case .madeStale(let why):
+            warning(
+                "a purge of another gateway may have been missed: what is stored here is confirmed "
+                    + "with the servers before it is used",
+                metadata: ["engine": "\(place)", "reason": "\(why)"])
         }
     }
 }

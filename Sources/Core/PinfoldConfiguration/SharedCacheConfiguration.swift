@@ -21,6 +21,9 @@ package struct SharedCacheConfiguration: Sendable, Equatable {
     package var keys: SharedCacheKeys?
     /// How long a lookup may take before the request goes on without it.
     package var timeoutMilliseconds: Int64 = 20
+    /// How long a request waits for the response that another gateway of the fleet fetches; 0 if
+    /// they do not wait for each other.
+    package var waitMilliseconds: Int64 = 2_000
     /// The largest body that is stored in the engine.
     package var maximumObjectBytes = 8 << 20
     /// What all names in the engine begin with.

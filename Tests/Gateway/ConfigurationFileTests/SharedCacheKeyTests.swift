@@ -48,6 +48,7 @@ struct SharedCacheKeyTests {
         #expect(shared.place == .url(try RedisURL("unix:///run/redis.sock")))
         #expect(shared.keys == nil && shared.user == nil && shared.password == nil)
         #expect(shared.timeoutMilliseconds == 20)
+        #expect(shared.waitMilliseconds == 2_000)
         #expect(shared.maximumObjectBytes == 8_388_608)
         #expect(shared.prefix == "pinfold:" && shared.name == nil)
         #expect(shared.graceMilliseconds == 10_000)
@@ -58,14 +59,15 @@ struct SharedCacheKeyTests {
         let shared = try read(
             """
             { url: "rediss://Cache.Example.com/2", user: gateway, passwordFile: secret,
-              keyFile: fleet.key, timeout: 5ms, maximumObject: 1MiB, prefix: "a:", name: gw-1,
-              grace: 1m }
+              keyFile: fleet.key, timeout: 5ms, wait: 0s, maximumObject: 1MiB,
+              prefix: "a:", name: gw-1, grace: 1m }
             """)
         #expect(shared.place == .url(try RedisURL("rediss://cache.example.com/2")))
         #expect(shared.userInForce == "gateway")
         #expect(shared.password?.text == "pass word")
         #expect(shared.keys?.secrets.map(\.text) == [Self.secret])
         #expect(shared.timeoutMilliseconds == 5 && shared.maximumObjectBytes == 1_048_576)
+        #expect(shared.waitMilliseconds == 0)
         #expect(shared.prefix == "a:" && shared.name == "gw-1")
         #expect(shared.graceMilliseconds == 60_000)
     }

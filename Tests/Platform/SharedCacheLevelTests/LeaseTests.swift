@@ -37,7 +37,7 @@ private struct Asking {
     }
 
     func responses() -> [CachedResponse]? {
-        guard case .found(let responses)? = answer.take() else { return nil }
+        guard case .found(let responses, true)? = answer.take() else { return nil }
         return responses
     }
 

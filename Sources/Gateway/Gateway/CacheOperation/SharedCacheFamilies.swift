@@ -53,6 +53,30 @@ extension ServiceMetrics {
             "URLs that could not be removed from the shared cache yet, because it is away.",
             level.lostKeys)
         addFleet(level)
+        addLeases(level)
+    }
+
+    /// Who fetches for the fleet.
+    private mutating func addLeases(_ level: SharedLevelStatistics) {
+        add(
+            .counter, "pinfold_cache_shared_leases",
+            "Responses that this gateway fetched for all that share the cache.", level.leases)
+        add(
+            .gauge, "pinfold_cache_shared_held_leases",
+            "Responses that it is fetching for all.", level.heldLeases)
+        let other = level.waits - level.waitsAnswered - level.waitsInVain
+        add(
+            .counter, "pinfold_cache_shared_waits",
+            "Lookups that waited for a response that another gateway fetched, by result.",
+            [
+                Sample(LabelText("result=\"answered\""), level.waitsAnswered),
+                Sample(LabelText("result=\"timed_out\""), level.waitsInVain),
+                Sample(LabelText("result=\"none\""), other),
+            ])
+        add(
+            .gauge, "pinfold_cache_shared_waiting_lookups",
+            "Lookups that wait for a response that another gateway fetches.",
+            level.waitingLookups)
     }
 
     /// What gateways that share the cache tell each other.

@@ -49,6 +49,7 @@ extension SharedLevelOptions {
         session.clientName = Array("pinfold".utf8)
         self.resolver = resolver
         timeoutMilliseconds = shared.timeoutMilliseconds
+        waitMilliseconds = shared.waitMilliseconds
         maximumObject = UInt64(shared.maximumObjectBytes)
         maximumVariants = Int64(cache.variantsPerURL)
         gateway = Array((shared.name ?? MachineName.text).utf8)

@@ -198,7 +198,7 @@ extension LevelLoop {
         for load in loads {
             if load.trust == trust, load.policy == policy {
                 shared += 1
-                load.completion(.found(found))
+                load.completion(.found(found, isShared: true))
             } else {
                 var other = load
                 other.fetches = false
@@ -233,7 +233,7 @@ extension LevelLoop {
         guard !loads.isEmpty else { return }
         level.shared.withLock { state in
             state.statistics.misses += UInt64(loads.count)
-            if wait.hasWaited { state.statistics.waits += UInt64(loads.count) }
+            if wait.hasWaited || inVain { state.statistics.waits += UInt64(loads.count) }
             if inVain { state.statistics.waitsInVain += UInt64(loads.count) }
             describe(&state)
         }

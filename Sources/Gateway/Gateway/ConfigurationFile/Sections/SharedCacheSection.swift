@@ -55,6 +55,7 @@ struct WrittenSharedCache: Equatable {
                     reading: { $1.fleetKeys() },
                     text: { $0.map { YAMLText.quoted($0.path) } }),
                 .milliseconds("timeout", \.rest.timeoutMilliseconds, in: 1...10_000),
+                .milliseconds("wait", \.rest.waitMilliseconds, in: 0...60_000),
                 .bytes("maximumObject", \.rest.maximumObjectBytes, in: 1...1 << 30),
                 ConfigurationKey(
                     "prefix", \.rest.prefix, reading: { $1.enginePrefix() },

@@ -274,7 +274,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/ConfigurationFileTests": [
         "HTTPCore", "TestSupport", "Trust", "AccessPolicy", "RedisProtocol",
-        "PinfoldConfiguration", "Clocks", "Files", "EventLoop", "PinfoldTLS", "Gateway",
+        "PinfoldConfiguration", "Documents", "Clocks", "Locking", "Files", "EventLoop",
+        "PinfoldTLS", "SharedCacheLevel", "Gateway",
     ],
     "Gateway/AdminTests": [
         "HTTPCore", "EngineTestSupport", "ContentCoding", "Documents", "JSONSchema", "Locking",

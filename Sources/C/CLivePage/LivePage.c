@@ -29,6 +29,9 @@ static const unsigned char figures_js[] = {
 static const unsigned char filter_js[] = {
 #embed "page/filter.js"
 };
+static const unsigned char fleet_js[] = {
+#embed "page/fleet.js"
+};
 static const unsigned char flow_js[] = {
 #embed "page/flow.js"
 };
@@ -111,6 +114,7 @@ static const struct live_page_file files[] = {
     {"dom.js", dom_js, sizeof dom_js},
     {"figures.js", figures_js, sizeof figures_js},
     {"filter.js", filter_js, sizeof filter_js},
+    {"fleet.js", fleet_js, sizeof fleet_js},
     {"flow.js", flow_js, sizeof flow_js},
     {"flowlist.js", flowlist_js, sizeof flowlist_js},
     {"flows.js", flows_js, sizeof flows_js},

@@ -405,7 +405,8 @@ struct PolicyMergeTests {
             "policy: { engine: true, url: \"https://a/\", publicKeys: [\"K\"] }",
             "policy.url: is written although"
         ),
-        ("policy: { engine: maybe, publicKeys: [\"K\"] }", "policy.engine"),
+        ("policy: { engine: maybe, publicKeys: [\"K\"] }", "policy.engine: "),
+        ("policy: { engine: true, publicKeys: [\"K\"] }", "policy.engine: is set, but"),
         ("policy: { url: \"https://a/\" }", "policy.publicKeys: is missing"),
         ("policy: { url: \"http://a/\", publicKeys: [\"K\"] }", "policy.url: \"http://a/\" is not"),
         ("policy: { url: \"https://a/\", publicKeys: [] }", "policy.publicKeys: has no key"),

@@ -14,7 +14,12 @@ struct PolicyPublishingTests {
     private func publishing(
         _ text: String? = nil, inForce: [UInt8]? = nil, folder: String = "/nonexistent"
     ) throws -> PolicyPublishing {
-        let local = text ?? "policy: { engine: true, publicKeys: [\"\(signers.trusted)\"] }"
+        let local =
+            text
+                ?? """
+                policy: { engine: true, publicKeys: ["\(signers.trusted)"] }
+                cache: { shared: { url: "unix:///run/redis.sock" } }
+                """
         let loaded =
             try inForce.map { try load(local, with: $0) }
             ?? ConfigurationLoader(environment: testEnvironment)

@@ -10,7 +10,8 @@ struct FleetViewTests {
     private static let hash = String(repeating: "ab", count: 32)
 
     private func member(
-        _ name: String, age: Int64 = 0, isCurrent: Bool = true, _ report: FleetReport? = FleetReport()
+        _ name: String, age: Int64 = 0, isCurrent: Bool = true,
+        _ report: FleetReport? = FleetReport()
     ) -> FleetMember {
         FleetMember(
             name: Array(name.utf8), instance: Array("0a".utf8), age: age, isCurrent: isCurrent,
@@ -90,7 +91,8 @@ struct FleetViewTests {
         report.pinsets = [
             FleetReport.Pinset(
                 name: "p", evaluated: evaluated, isComplete: isComplete,
-                idle: pins.map { FleetReport.Pin(text: $0.0, since: $0.since, matched: $0.matched) })
+                idle: pins.map { FleetReport.Pin(text: $0.0, since: $0.since, matched: $0.matched) }
+            )
         ]
         return report
     }
@@ -181,10 +183,11 @@ struct FleetShareTests {
         #expect(found == [97, 88, 65, 48, 55, 30])
     }
 
-    @Test(arguments: [
-        ("10", 10), ("10%", 10), ("100 %", 100), ("1", 1), ("0", nil), ("101", nil), ("", nil),
-        ("%", nil), ("1.5%", nil), ("-5", nil), ("+5", nil), ("5%%", nil), ("٣", nil),
-    ] as [(String, Int?)])
+    @Test(
+        arguments: [
+            ("10", 10), ("10%", 10), ("100 %", 100), ("1", 1), ("0", nil), ("101", nil), ("", nil),
+            ("%", nil), ("1.5%", nil), ("-5", nil), ("+5", nil), ("5%%", nil), ("٣", nil),
+        ] as [(String, Int?)])
     func `shares are read`(text: String, percent: Int?) {
         #expect(FleetShare.percent(text) == percent)
     }

@@ -76,8 +76,9 @@ function policy(one) {
     h("p", mark(kind, word), one.serial === undefined ? "" : ` serial ${one.serial}`),
     one.alarms.length ? h("ul", {class: "findings"}, one.alarms.map((alarm) => h("li", plain(alarm.text)))) : [],
     facts([
-      ["From", h("code", plain(one.url))], ["Expires", one.expires && when(one.expires)],
+      ["From", one.url ? h("code", plain(one.url)) : "the fleet's engine"], ["Expires", one.expires && when(one.expires)],
       ["Confirmed", one.confirmed ? when(one.confirmed) : "not since the start"],
+      ["Hash", one.hash && h("code", plain(one.hash.slice(0, 12)))],
       ["Has", one.serial !== undefined && `${plural(one.hosts, "host entry", "host entries")}, ${plural(one.pinsets, "pinset")}, ${plural(one.rules, "rule")}`],
     ]),
     refused ? h("p", {class: "note"}, `Last refused ${when(refused.time)}: ${plain(refused.text)}`) : [],

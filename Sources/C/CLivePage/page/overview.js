@@ -2,6 +2,7 @@
 
 import {mark} from "./charts.js";
 import {h, replace} from "./dom.js";
+import {fleetCard} from "./fleet.js";
 import {hostTable} from "./hosts.js";
 import {flowTable, flowRows} from "./flowlist.js";
 import {unverified} from "./pins.js";
@@ -45,11 +46,12 @@ function attention(list) {
 }
 
 export function show(root) {
-  const parts = Object.fromEntries(["attention", "hosts", "unverified", "transfers", "flows"]
+  const parts = Object.fromEntries(["attention", "fleet", "hosts", "unverified", "transfers", "flows"]
     .map((name) => [name, h("div")]));
   const attentionBox = section("Needs attention", undefined, parts.attention);
   const flows = flowTable("Latest flows");
   root.append(h("h1", {class: "unseen"}, title), attentionBox,
+    parts.fleet,
     h("div", {class: "columns"},
       section("Hosts", "trouble first", parts.hosts),
       section("Passes unverified", "tunnels that nothing judged", parts.unverified)),
@@ -62,17 +64,30 @@ export function show(root) {
     else if (live.overviewProblem) replace(parts.attention, trouble(live.overviewProblem, "what needs attention"));
     else replace(parts.attention, empty("Asking the gateway…"));
   };
+  let stopFleet;
+  /** Only where there is a fleet: what there is not is not asked for. */
+  const showFleet = () => {
+    if (!live.overview?.fleet || stopFleet) return;
+    const content = h("div", empty("Asking the engine…"));
+    replace(parts.fleet, section("Fleet", `this gateway is ${plain(live.overview.fleet)}`, content));
+    stopFleet = poll("/api/v1/fleet", (answer) => replace(content, fleetCard(answer)),
+      (problem) => replace(content, trouble(problem, "the fleet")));
+  };
   const showFlows = () => flowRows(flows, live.flows.slice(0, FLOWS), {});
   const showTransfers = () => replace(parts.transfers, transfersUnderWay(5));
   showAttention();
+  showFleet();
   showFlows();
   showTransfers();
   const stops = [
-    on("overview", showAttention), on("flows", showFlows), on("transfers", showTransfers),
+    on("overview", showAttention), on("overview", showFleet), on("flows", showFlows), on("transfers", showTransfers),
     poll("/api/v1/hosts", (answer) => replace(parts.hosts, hostTable(answer, HOSTS)),
       (problem) => replace(parts.hosts, trouble(problem, "hosts"))),
     poll("/api/v1/pins", (answer) => replace(parts.unverified, unverified(answer, HOSTS)),
       (problem) => replace(parts.unverified, trouble(problem, "pins")), 15),
   ];
-  return () => stops.forEach((stop) => stop());
+  return () => {
+    stopFleet?.();
+    stops.forEach((stop) => stop());
+  };
 }

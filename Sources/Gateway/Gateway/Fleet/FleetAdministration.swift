@@ -14,13 +14,15 @@ package final class FleetAdministration: Sendable {
                 -> Void
         /// Whether it is in use.
         var isReached: @Sendable () -> Bool
-        /// How often it had what was looked up.
-        var hits: @Sendable () -> UInt64
     }
 
     private struct State {
         var report: [UInt8] = []
+        /// When the next one is written, of the monotonic clock, in milliseconds.
+        var next: Int64 = 0
         var members: [FleetMember] = []
+        /// What they say, once somebody has wanted to know.
+        var view: FleetView?
         /// Whether the engine said so when it was asked last.
         var isCurrent = false
         var pins = PinUseTable()
@@ -29,7 +31,7 @@ package final class FleetAdministration: Sendable {
     }
 
     /// How often this gateway's report is written, and the others' are read.
-    static let intervalMilliseconds: Int64 = 2000
+    static let intervalMilliseconds: Int64 = 5000
     /// How often the file is read that says when pins have matched: it is written less often.
     static let pinsMilliseconds: Int64 = 60_000
 
@@ -53,6 +55,18 @@ package final class FleetAdministration: Sendable {
     /// What the others are told of this gateway.
     var report: [UInt8] { state.withLock { $0.report } }
 
+    /// Whether the next report is to be written now.
+    func isDue(at now: Int64) -> Bool {
+        state.withLock { state in
+            guard now >= state.next else { return false }
+            state.next = now + Self.intervalMilliseconds
+            return true
+        }
+    }
+
+    /// There is something to be told at once.
+    func becomeDue() { state.withLock { $0.next = 0 } }
+
     func tell(_ report: FleetReport) {
         let bytes = report.encoded()
         state.withLock { $0.report = bytes }
@@ -74,11 +88,18 @@ package final class FleetAdministration: Sendable {
         }
     }
 
-    /// The fleet as it was found last, without asking.
+    /// The fleet as it was found last, without asking. What the gateways say is read when somebody
+    /// wants to know, on that thread and once: it may be much.
     var lastView: FleetView {
-        let (members, isCurrent) = state.withLock { ($0.members, $0.isCurrent) }
-        return FleetView(
-            members, name: shownName, isCurrent: isCurrent, now: Clock.wallSeconds())
+        let (members, known, isCurrent) = state.withLock { ($0.members, $0.view, $0.isCurrent) }
+        let now = Clock.wallSeconds()
+        if var known {
+            (known.isCurrent, known.now) = (isCurrent, now)
+            return known
+        }
+        let view = FleetView(members, name: shownName, isCurrent: isCurrent, now: now)
+        state.withLock { if $0.members == members { $0.view = view } }
+        return view
     }
 
     /// Asks the engine who is there.
@@ -87,7 +108,8 @@ package final class FleetAdministration: Sendable {
         engine.readMembers { [self] members in
             state.withLock { state in
                 state.isCurrent = members != nil
-                if let members { state.members = members }
+                guard let members, members != state.members else { return }
+                (state.members, state.view) = (members, nil)
             }
             completion()
         }
@@ -99,6 +121,6 @@ extension FleetAdministration.Engine {
         self.init(
             readMembers: { level.readMembers($0) },
             publish: { level.publishPolicy($0, canaryPercent: $1, $2) },
-            isReached: { level.state == .ready }, hits: { level.figures().hits })
+            isReached: { level.state == .ready })
     }
 }

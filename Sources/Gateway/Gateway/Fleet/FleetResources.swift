@@ -67,7 +67,8 @@ extension AdminResource {
             parameters: [
                 Parameter(
                     name: "canary",
-                    description: "The share of the gateways that takes it, 1 to 100; 100 if absent.")
+                    description: "The share of the gateways that takes it, 1 to 100; 100 if absent."
+                )
             ],
             content: Content(
                 description: "The signed policy; without content, the newest one that is known.",

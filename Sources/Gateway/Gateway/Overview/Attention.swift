@@ -9,7 +9,7 @@ struct Attention: Sendable, Equatable {
     }
 
     enum Kind: String, Sendable, CaseIterable {
-        case configuration, disk, certificate, pinset, reachability, limit, host
+        case configuration, disk, certificate, pinset, reachability, limit, host, fleet
         case sharedCache = "shared-cache"
     }
 
@@ -108,6 +108,23 @@ struct AttentionFinder {
     mutating func look(atOldLogs file: String) {
         let days = TransparencyLogList.currentSeconds / 86_400
         add(.warning, .certificate, "the list of logs \(file) is more than \(days) days old")
+    }
+
+    /// That gateways do not agree may be meant, while only a share of them is to have a policy.
+    mutating func look(at fleet: FleetView) {
+        guard fleet.isCurrent else { return }
+        let away = fleet.gateways.filter(\.isAway).map(\.name)
+        if !away.isEmpty {
+            add(
+                .warning, .fleet,
+                "gateways of the fleet are away: \(away.prefix(5).joined(separator: ", "))"
+                    + (away.count > 5 ? " and \(away.count - 5) more" : ""))
+        }
+        if !fleet.agrees {
+            add(
+                .warning, .fleet,
+                "gateways of the fleet have \(fleet.policies.count) different policies in force")
+        }
     }
 
     mutating func look(at use: Int, of limit: Int, _ what: String) {

@@ -102,11 +102,16 @@ struct OverviewReport: Sendable {
     var load: Load
     var activity: ActivityReport
     var attention: [Attention]
+    /// This gateway's name in its fleet; `nil` if its cache is not shared.
+    var fleet: String?
 
     static let shape = ObjectShape<OverviewReport>(
         "The gateway at a glance.",
         [
             .text("name", "The machine's name.") { $0.hostName },
+            .optionalText(
+                "fleet", "Its name among the gateways that share its cache; absent without any."
+            ) { $0.fleet },
             .text("version", "The version of the program.") { $0.status.version },
             .text("revision", "The commit that it was built from.") { $0.status.revision },
             .word("readiness", ["ready", "starting", "draining"], "Whether new work is accepted.") {

@@ -54,7 +54,8 @@ package struct PolicyReport: Sendable {
             let cause = standing.failure.map { ": \($0)" } ?? ""
             return "no policy has been verified yet\(cause)"
         case .refused:
-            return "the policy that \(isFromEngine ? "was published" : "was fetched") last is refused: "
+            let how = isFromEngine ? "published" : "fetched"
+            return "the policy that was \(how) last is refused: "
                 + (standing.lastRefused?.refusal.text ?? "")
         case .unreachable:
             return "no policy can be \(isFromEngine ? "received" : "fetched") since "

@@ -6,21 +6,27 @@ import SharedCacheLevel
 
 // What this gateway is in a fleet: what it tells the others, and the policy that comes from them.
 extension GatewayProcess {
-    func makeFleet(_ level: SharedLevel) -> FleetAdministration {
+    /// The gateways that share the cache; `nil` if it is not shared.
+    var fleet: FleetAdministration? { published.fleet.withLock { $0 } }
+
+    /// Makes what shows the fleet, and publishes its policy, if there is a fleet.
+    func showFleet(in source: inout AdminSource) {
+        guard let level = cache?.level else { return }
         let published = published
-        return FleetAdministration(
+        let fleet = FleetAdministration(
             name: level.options.gateway, engine: FleetAdministration.Engine(level),
             publishing: PolicyPublishing(
                 policies: policies,
                 archive: PolicyArchive(folder: configuration.cache.policyFolder),
                 lists: { published.reload.withLock { $0.configuration?.access.lists ?? [] } }),
             pinUseFile: configuration.cache.pinUseFile)
+        published.fleet.withLock { $0 = fleet }
+        source.fleet = fleet
     }
 
     /// Writes this gateway's report, and reads the others', if it is time.
     func checkFleet() {
-        guard let fleet, Clock.monotonicMilliseconds() >= fleetReportDue else { return }
-        fleetReportDue = Clock.monotonicMilliseconds() + FleetAdministration.intervalMilliseconds
+        guard let fleet, fleet.isDue(at: Clock.monotonicMilliseconds()) else { return }
         let published = published
         // Beside the metrics, which are made of the same.
         _ = scrapes.run {
@@ -44,7 +50,7 @@ extension GatewayProcess {
         guard let offer = fleet.offers.take() else { return }
         judge(offer, settings, fleet)
         // What has become of it is told at once.
-        fleetReportDue = 0
+        fleet.becomeDue()
     }
 
     private func judge(
@@ -108,7 +114,7 @@ extension PublishedState {
         }
         report.cache = FleetReport.Cache(
             memoryHits: count(.cacheMemoryHits), diskHits: count(.cacheDiskHits),
-            sharedHits: Int64(clamping: fleet.engine.hits()),
+            sharedHits: count(.cacheSharedHits),
             lookups: Int64(clamping: reading.totals.lookups))
         report.hosts = FleetReport.Reachability(hosts(history).hosts)
         let table = fleet.pinUse()

@@ -75,9 +75,11 @@ extension GatewayProcess {
     func beginFleet() {
         guard let cache, let level = cache.level else { return }
         let (store, purges) = (cache.store, cache.purges)
+        let fleet = fleet
         level.begin(
             FleetDuties(
                 purge: { purges.carryOutOfFleet($0, completion: $1) },
-                remove: { store.invalidate(keyBytes: $0) }))
+                remove: { store.invalidate(keyBytes: $0) }, report: { fleet?.report ?? [] },
+                policy: { fleet?.offers.put($0, percent: $1) }))
     }
 }

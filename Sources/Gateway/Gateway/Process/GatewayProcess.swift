@@ -94,10 +94,6 @@ package final class GatewayProcess {
     private(set) var shared: SharedServices?
     /// What operators can do with the cache; `nil` if there is none.
     private(set) var cache: CacheAdministration?
-    /// The gateways that share it; `nil` if it is not shared.
-    var fleet: FleetAdministration?
-    /// When they are told of this one next, of the monotonic clock, in milliseconds.
-    var fleetReportDue: Int64 = 0
 
     /// The time limit for writing the rest of the operational log at the end.
     private static let logFlushMilliseconds: Int64 = 1000
@@ -270,6 +266,7 @@ package final class GatewayProcess {
             metrics: { published.metrics() }, readiness: { published.readiness() },
             status: { published.status() }, reload: { reloads.submit($0) },
             upgrade: { upgrades.submit($0) })
+        showFleet(in: &source)
         source.tryReload = { [load] in Self.tryReload(published, load) }
         source.cache = cache
         source.work = { [scrapes] in scrapes.run($0) }

@@ -92,13 +92,15 @@ extension PublishedState {
                 atEnd: end.time / 1000, of: what, kind, entry: isEntry ? end.name : nil,
                 pinset: isPinset ? end.name : nil)
         }
+        if let fleet = fleet.withLock({ $0 }) { finder.look(at: fleet.lastView) }
         finder.look(
             atPaused: gauge(.acceptPaused), pauses: samples.reduce(0) { $0 &+ $1.acceptPauses })
         finder.look(at: load.connections, of: load.connectionsLimit, "client connections")
         for host in hosts(history).hosts { finder.look(at: host) }
         return OverviewReport(
             status: status, hostName: Self.machineName, samples: samples, load: load,
-            activity: activityReport(), attention: finder.sorted)
+            activity: activityReport(), attention: finder.sorted,
+            fleet: fleet.withLock { $0 }?.shownName)
     }
 
     private static func words(

@@ -45,6 +45,15 @@ extension SnapshotReader {
         policy.url = nil
     }
 
+    /// Reports a policy that is to come by way of an engine that there is not.
+    func checkPolicyEngine(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
+        guard snapshot.policy?.isFromEngine ?? false else { return }
+        let isShared = snapshot.cache.isEnabled && snapshot.cache.shared != nil
+        guard !isShared, let field else { return }
+        (field.key("engine") ?? field).fail(
+            "is set, but the gateway has no engine", expected: "cache.shared, or url")
+    }
+
     /// Warns if a policy cannot be kept.
     func warnOfPolicyFolder(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
         guard validation.environment.looksAtPaths, snapshot.policy != nil, let field,

@@ -77,6 +77,7 @@ struct SnapshotReader {
         checkUpstreams(top?[.listeners], snapshot)
         warnOfRefusedUpstreams(top?[.listeners], snapshot)
         warnOfReportFolder(top?[.cache], snapshot)
+        checkPolicyEngine(top?[.policy], snapshot)
         warnOfPolicyFolder(top?[.policy], snapshot)
         warnOfMemory(top?[.cache], top?[.limits], snapshot)
         return snapshot

@@ -64,6 +64,8 @@ struct ServiceFamiliesTests {
         (level.removalsReceived, level.removalsSent) = (13, 14)
         (level.madeStale, level.members, level.isFollowing) = (15, 16, true)
         (level.isReady, level.breaker) = (true, .halfOpen)
+        (level.leases, level.heldLeases, level.waitingLookups) = (18, 19, 20)
+        (level.waits, level.waitsAnswered, level.waitsInVain) = (66, 21, 22)
         level.latencies = [1, 1, 1, 1, 1, 1, 1]
         level[.otherSecret] = 17
         let found = values { $0.addSharedCache(level) }
@@ -77,13 +79,15 @@ struct ServiceFamiliesTests {
             ("purges{direction=\"received\"}", 11), ("purges{direction=\"sent\"}", 12),
             ("invalidations{direction=\"received\"}", 13),
             ("invalidations{direction=\"sent\"}", 14), ("made_stale{}", 15), ("members{}", 16),
-            ("following{}", 1), ("errors{reason=\"other_secret\"}", 17),
+            ("leases{}", 18), ("held_leases{}", 19), ("waiting_lookups{}", 20),
+            ("waits{result=\"answered\"}", 21), ("waits{result=\"timed_out\"}", 22),
+            ("waits{result=\"none\"}", 23), ("following{}", 1), ("errors{reason=\"other_secret\"}", 17),
             ("errors{reason=\"timeout\"}", 0), ("lookup_times{le=\"0.001\"}", 1),
             ("lookup_times{le=\"0.032\"}", 6), ("lookup_times{le=\"+Inf\"}", 7),
         ] {
             #expect(found[start + name] == Double(value), "\(name)")
         }
-        #expect(found.count == 28 + SharedLevelReason.allCases.count)
+        #expect(found.count == 34 + SharedLevelReason.allCases.count)
     }
 
     @Test func `the reasons of the shared cache are on its page`() throws {

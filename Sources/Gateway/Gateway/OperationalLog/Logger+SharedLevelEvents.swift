@@ -20,8 +20,7 @@ extension Logger {
                 ])
         case .madeStale(let why):
             warning(
-                "a purge of another gateway may have been missed: what is stored here is confirmed "
-                    + "with the servers before it is used",
+                "a purge may have been missed: all that is stored is confirmed before it is used",
                 metadata: ["engine": "\(place)", "reason": "\(why)"])
         }
     }

@@ -128,6 +128,19 @@ struct PurgePositionTests {
         }
     }
 
+    @Test
+    func `that do not fit into a number are after all others as purges, and before as values`() {
+        for sequence: UInt64 in [1 << 20, 1 << 20 + 1, .max] {
+            let large = PurgePosition(epoch: 1, milliseconds: 7, sequence: sequence)
+            let same = PurgePosition(epoch: 1, milliseconds: 7, sequence: 9)
+            #expect(large.firstSerial < same.firstSerial)
+            #expect(large.lastSerial > same.lastSerial)
+            #expect(large.firstSerial < large.lastSerial)
+        }
+        let far = PurgePosition(epoch: 1, milliseconds: .max, sequence: 5)
+        #expect(far.firstSerial < far.lastSerial)
+    }
+
     @Test func `have the order of their numbers in one epoch, and none in two`() {
         var random = SeededRandom(seed: 2)
         for _ in 0..<2000 {
@@ -139,7 +152,8 @@ struct PurgePositionTests {
                     epoch: 1, milliseconds: random.next() >> UInt64(24 + random.below(40)),
                     sequence: UInt64(random.below(3)))
             )
-            #expect(one.isBefore(other) == (one.serial < other.serial))
+            #expect(one.isBefore(other) == (one.firstSerial < other.firstSerial))
+            #expect(one.firstSerial == one.lastSerial)
             let same = PurgePosition(
                 epoch: 1, milliseconds: one.milliseconds, sequence: one.sequence)
             #expect(one.isBefore(same) == false)

@@ -2,6 +2,7 @@ import CachePolicy
 import CacheStore
 import CacheTestSupport
 import Clocks
+import Dispatch
 import Locking
 import RedisProtocol
 import SharedCacheLevel
@@ -256,6 +257,122 @@ struct FleetPurgeTests {
         }
         #expect(three.levels.allSatisfy { $0.figures()[.foreign] > 0 })
         three.close()
+    }
+
+    @Test func `are not undone by lookups beside them`() throws {
+        let engine = try EngineProcess()
+        let folder = TemporaryFolder()
+        let owner = StoreOfGateway()
+        let level = try engine.level(owner.duties)
+        var options = CacheStoreOptions.small()
+        options.diskBytes = 16 << 20
+        options.folder = folder.path
+        let store = CacheStore(options: options, below: [level]).ready()
+        owner.own(store)
+        let isOver = Locked(false)
+        let ended = Handover<Bool>()
+        DispatchQueue.global().async {
+            while !isOver.withLock({ $0 }) { _ = store.loaded("http://a/x") }
+            ended.give(true)
+        }
+        for round in 0..<50 {
+            store.put("http://a/x", body(10, seed: round), lines: tagged("t"))
+            store.flushNow()
+            _ = try store.purge(Purge(.tag(Array("t".utf8))), now: Clock.wallSeconds())
+            #expect(store.found("http://a/x").isEmpty, "round \(round)")
+        }
+        isOver.withLock { $0 = true }
+        _ = ended.take()
+        store.close()
+    }
+
+    @Test func `are missed by nobody who is far behind: everything is stale then`() throws {
+        let engine = try EngineProcess()
+        let (store, level) = try engine.gateway { $0.keptPurges = 100 }
+        let held = Locked<[@Sendable () -> Void]>([])
+        let isHolding = Locked(true)
+        let slow = try engine.level(
+            FleetDuties(
+                purge: { _, completion in
+                    if isHolding.withLock({ $0 }) {
+                        held.withLock { $0.append(completion) }
+                    } else {
+                        completion()
+                    }
+                }, remove: { _ in })
+        ) { $0.keptPurges = 100 }
+        for start in stride(from: 0, to: 8000, by: 500) {
+            let purges = (start..<start + 500).map { Purge(.tag(Array("t\($0)".utf8))) }
+            _ = try store.purge(purges, now: Clock.wallSeconds())
+            store.flushNow()
+        }
+        isHolding.withLock { $0 = false }
+        for completion in held.withLock({ $0 }) { completion() }
+        #expect(eventually { slow.figures().madeStale == 1 })
+        #expect(eventually { slow.state == .ready })
+        #expect(level.figures().madeStale == 0)
+        slow.close()
+        store.close()
+    }
+
+    @Test func `that the engine does not know of are told by the next process`() throws {
+        let engine = try EngineProcess()
+        let folder = TemporaryFolder()
+        let file = folder.file("record")
+        let (one, _) = try engine.gateway()
+        let (other, level) = try engine.gateway { $0.positionFile = file }
+        one.put("http://a/x", body(10), lines: tagged("t"))
+        one.flushNow()
+        engine.pause()
+        #expect(
+            eventually {
+                _ = other.loaded("http://a/z")
+                return level.state == .off
+            })
+        _ = try other.purge(Purge(.tag(Array("t".utf8))), now: Clock.wallSeconds())
+        let answer = Handover<FleetReceipt>()
+        level.confirmPurges { answer.give($0) }
+        #expect(answer.take()?.isRecorded == false)
+        other.close()
+        engine.goOn()
+        let (next, _) = try engine.gateway { $0.positionFile = file }
+        #expect(next.found("http://a/x").isEmpty)
+        #expect(eventually { one.found("http://a/x").isEmpty })
+        next.put("http://a/y", body(10))
+        next.flushNow()
+        next.close()
+        // It is told once.
+        let (last, _) = try engine.gateway { $0.positionFile = file }
+        #expect(last.foundBodies("http://a/y") == [body(10)])
+        last.close()
+        one.close()
+    }
+
+    @Test func `are confirmed one by one, however close they are`() throws {
+        let engine = try EngineProcess()
+        let (store, level) = try engine.gateway { $0.gateway = Array("one".utf8) }
+        let (slow, _) = try engine.gateway {
+            $0.gateway = Array("slow".utf8)
+            $0.pollMilliseconds = 300
+        }
+        for round in 0..<20 {
+            store.put("http://a/x", body(10, seed: round), lines: tagged("t"))
+            store.flushNow()
+            #expect(slow.foundBodies("http://a/x") == [body(10, seed: round)])
+            let first = Handover<FleetReceipt>()
+            let second = Handover<FleetReceipt>()
+            _ = try store.purge(Purge(.tag(Array("u".utf8))), now: Clock.wallSeconds())
+            level.confirmPurges { first.give($0) }
+            _ = try store.purge(Purge(.tag(Array("t".utf8))), now: Clock.wallSeconds())
+            level.confirmPurges { second.give($0) }
+            let receipt = try #require(second.take())
+            if receipt.confirmed.contains("slow") {
+                #expect(slow.found("http://a/x").isEmpty, "round \(round)")
+            }
+            _ = first.take()
+        }
+        store.close()
+        slow.close()
     }
 
     @Test func `are made by members that say who they are`() throws {

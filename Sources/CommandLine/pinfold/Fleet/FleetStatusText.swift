@@ -91,12 +91,12 @@ enum FleetStatusText {
             }
             let serial = gateway["policy"]?["serial"]?.count
             let hash = short(gateway["policy"]?["hash"]?.text ?? "")
-            table.add(
-                [
-                    name(gateway), gateway["version"]?.text ?? "?",
-                    String((gateway["started"]?.text ?? "?").prefix(16)) + "Z", seen, purges,
-                    serial.map { "\($0) \(hash)" } ?? "none",
-                ] + cache(gateway["cache"] ?? .null))
+            let started = String((gateway["started"]?.text ?? "?").prefix(16)) + "Z"
+            let policy: String = serial.map { "\($0) \(hash)" } ?? "none"
+            var row: [String] = [name(gateway), gateway["version"]?.text ?? "?", started]
+            row += [seen, purges, policy]
+            row += cache(gateway["cache"] ?? .null)
+            table.add(row)
         }
         if value.list("gateways").count > 1 {
             table.add(["all", "", "", "", "", ""] + cache(value["cache"] ?? .null))

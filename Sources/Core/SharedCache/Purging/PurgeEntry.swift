@@ -1,3 +1,5 @@
+import CachePolicy
+
 /// A purge as it is written to the stream, from which every gateway reads it.
 package struct PurgeEntry: Sendable, Hashable {
     package let pattern: PurgePattern
@@ -41,11 +43,11 @@ package struct PurgeEntry: Sendable, Hashable {
         let place = try record.required(.pattern)
         let purge = try record.content(.purge, bytes, count: 9)
         let gateway = [UInt8](bytes[try record.required(.gateway)])
+        let seconds: Int64 = SharedBytes.number(purge, at: 0)
         guard let pattern = PurgePattern(UnsafeRawBufferPointer(rebasing: bytes[place])),
-            purge[8] <= 1,
+            purge[8] <= 1, (0...StoredTimes.maximumTime).contains(seconds),
             let entry = PurgeEntry(
-                pattern, isSoft: purge[8] == 1, seconds: SharedBytes.number(purge, at: 0),
-                by: gateway)
+                pattern, isSoft: purge[8] == 1, seconds: seconds, by: gateway)
         else { throw .malformed }
         self = entry
     }

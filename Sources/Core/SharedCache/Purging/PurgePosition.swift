@@ -55,10 +55,21 @@ package struct PurgePosition: Sendable, Hashable {
     package var entry: [UInt8] { Array("\(milliseconds)-\(sequence)".utf8) }
 
     /// One number for milliseconds and sequence: of one epoch, the order of the numbers is that of
-    /// the positions, as long as there are not a million entries in one millisecond.
-    package var serial: UInt64 {
-        min(milliseconds, 1 << 43) << 20 | min(sequence, 1 << 20 - 1)
+    /// the positions. Of a position that does not fit, which no engine gives by itself, it is that
+    /// of an earlier one.
+    package var firstSerial: UInt64 {
+        let isInRange = milliseconds < Self.limit && sequence < Self.sequences
+        return min(milliseconds, Self.limit) << 20 | (isInRange ? sequence : 0)
     }
+
+    /// The same, but of a position that does not fit, that of a later one.
+    package var lastSerial: UInt64 {
+        let isInRange = milliseconds < Self.limit && sequence < Self.sequences
+        return isInRange ? firstSerial : (min(milliseconds, Self.limit) + 1) << 20
+    }
+
+    private static let limit: UInt64 = 1 << 43
+    private static let sequences: UInt64 = 1 << 20
 
     /// Whether it precedes another position; `nil` if they have no order.
     package func isBefore(_ other: PurgePosition) -> Bool? {

@@ -1,3 +1,5 @@
+import CachePolicy
+
 /// A gateway of the fleet, as it makes itself known to the others.
 package struct SharedMember: Sendable, Hashable {
     /// Its name, for those who look.
@@ -61,10 +63,11 @@ package struct SharedMember: Sendable, Hashable {
         let position = PurgePosition(
             try record.content(.position, bytes, count: PurgePosition.byteCount))
         let times = try record.content(.purge, bytes, count: 9)
-        guard
+        let seconds: Int64 = SharedBytes.number(times, at: 0)
+        guard (0...StoredTimes.maximumTime).contains(seconds),
             let member = SharedMember(
                 [UInt8](bytes[try record.required(.gateway)]), instance, at: position,
-                seconds: SharedBytes.number(times, at: 0),
+                seconds: seconds,
                 report: [UInt8](bytes[try record.required(.report)])),
             member.field == field
         else { throw .malformed }

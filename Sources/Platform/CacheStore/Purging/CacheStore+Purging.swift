@@ -30,9 +30,9 @@ extension CacheStore {
     ) throws(PurgeError) -> PurgeReceipt {
         for purge in purges { try check(purge) }
         return try purging.turns.withLock { _ throws(PurgeError) in
-            // Whatever becomes of it here, the others are told.
-            defer { if !isOfFleet { for level in levels.dropFirst() { level.purge(purges, now) } } }
-            return try carryOut(purges, now: now)
+            try carryOut(purges, now: now) {
+                if !isOfFleet { for level in levels.dropFirst() { level.purge(purges, now) } }
+            }
         }
     }
 
@@ -76,7 +76,10 @@ extension CacheStore {
         guard count <= Purge.maximumPatternBytes else { throw .tooLarge }
     }
 
-    private func carryOut(_ purges: [Purge], now: Int64) throws(PurgeError) -> PurgeReceipt {
+    /// - Parameter tell: tells the levels below the disk.
+    private func carryOut(
+        _ purges: [Purge], now: Int64, _ tell: () -> Void
+    ) throws(PurgeError) -> PurgeReceipt {
         let phase = disk.index.phase
         if phase == .off(.closed) { throw .closed }
         let patterns = purges.flatMap(\.patterns)
@@ -85,7 +88,7 @@ extension CacheStore {
         var receipt = PurgeReceipt(id: bans.serial)
         var written: [Ban] = []
         if !patterns.isEmpty {
-            let mark = ban(patterns, now: now)
+            let mark = ban(patterns, now: now, tell)
             written = patterns.map { Ban(pattern: $0.0, isSoft: $0.isSoft, mark: mark) }
             disk.tell(written)
             receipt = PurgeReceipt(id: mark.serial)
@@ -93,6 +96,7 @@ extension CacheStore {
         let keys = purges.flatMap(\.removedKeys)
         if !keys.isEmpty {
             for key in keys { receipt.add(key.withView { remove($0, from: levels[...]) }) }
+            if patterns.isEmpty { tell() }
             let banned = BannedKeys(
                 keys: purges.flatMap(\.removedURIs), through: disk.index.lastID)
             guard let serial = bans.register(banned) else {
@@ -115,7 +119,9 @@ extension CacheStore {
     }
 
     /// Puts patterns in force, and begins to carry them out.
-    private func ban(_ patterns: [(BanPattern, isSoft: Bool)], now: Int64) -> BanMark {
+    private func ban(
+        _ patterns: [(BanPattern, isSoft: Bool)], now: Int64, _ tell: () -> Void
+    ) -> BanMark {
         if bans.isCrowded {
             // Rather than purge too much, nothing is stored of requests that are older than all of
             // what has been carried out.
@@ -126,6 +132,8 @@ extension CacheStore {
             disk.attention.bitwiseOr(DiskTier.purging, ordering: .sequentiallyConsistent)
         }
         memory.note(serial)
+        // Before it is settled: what is loaded from them until then knows of no ban as late.
+        tell()
         // Rows of responses that were stored until now have at most this id.
         let isKnown =
             disk.index.phase == .ready || disk.index.phase == .handedOver

@@ -15,13 +15,19 @@ struct FleetState {
     final class Confirmation {
         let deadline: Int64
         let completion: @Sendable (FleetReceipt) -> Void
-        /// `nil` before the engine has said where the last purge is.
+        /// The last announcement that it is about.
+        let announcement: UInt64
+        /// `nil` before the engine has said where that is.
         var target: PurgePosition?
         /// When the members are read again; `nil` while they are.
         var nextAt: Int64?
 
-        init(deadline: Int64, _ completion: @escaping @Sendable (FleetReceipt) -> Void) {
+        init(
+            deadline: Int64, announcement: UInt64,
+            _ completion: @escaping @Sendable (FleetReceipt) -> Void
+        ) {
             self.deadline = deadline
+            self.announcement = announcement
             self.completion = completion
         }
     }
@@ -38,6 +44,25 @@ struct FleetState {
     var batches: [Batch] = []
     /// Whether it is carrying one out.
     var isCarryingOut = false
+
+    /// Where both streams had been read to.
+    struct Cursors {
+        var purges: PurgePosition
+        var removed: PurgePosition
+    }
+
+    /// A reading of the streams, of which it is not known yet what they were like after it.
+    struct Poll {
+        /// When it was begun.
+        var asked: Int64
+        /// The last announcement that had been written by then.
+        var announced: UInt64
+    }
+
+    var poll: Poll?
+    var before: Cursors?
+    /// Entries of each stream that are read at once.
+    var entries = LevelLoop.pollEntries
 
     /// Whether both streams are being read: the engine has said what they are like.
     var isReading = false
@@ -68,18 +93,14 @@ struct FleetState {
     /// Which policy was read last.
     var policyVersion: [UInt8]?
 
-    let file: PositionFile?
-    /// What is in the file.
-    var kept: PositionFile.Positions?
+    /// When the position is written next.
     var keepAt: Int64 = 0
 
-    init(_ options: SharedLevelOptions, now: Int64) {
-        file = options.positionFile.map { PositionFile(path: $0) }
-        kept = file?.read()
-        purges = FollowedStream(
-            at: kept?.purges, hasOwnEntries: options.hasOwnEntries, now: now)
-        removed = FollowedStream(
-            at: kept?.removed, hasOwnEntries: options.hasOwnEntries, now: now)
+    /// - Parameter positions: where an earlier process was; `nil` if that is not known.
+    init(_ options: SharedLevelOptions, at positions: FleetRecord.Positions?, now: Int64) {
+        let hasOwn = options.hasOwnEntries
+        purges = FollowedStream(at: positions?.purges, hasOwnEntries: hasOwn, now: now)
+        removed = FollowedStream(at: positions?.removed, hasOwnEntries: hasOwn, now: now)
         currentSince = now
         staleAt = now + options.graceMilliseconds
     }

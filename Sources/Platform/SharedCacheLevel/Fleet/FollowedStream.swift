@@ -23,17 +23,21 @@ struct FollowedStream {
         isDrained = false
     }
 
-    /// What has been read has been carried out, and there was no more.
+    /// Whether entries that follow the cursor may have been removed before they were read.
+    /// - Parameter cursor: where it was before.
+    func mayHaveMissed(after cursor: PurgePosition) -> Bool {
+        stream.map { $0.mayMiss(after: cursor) } ?? true
+    }
+
+    /// What has been read has been carried out, and there was no more when the engine last said
+    /// what the stream is like.
     mutating func carriedOut(now: Int64) -> PurgeFollower.Action {
+        guard let stream else { return .none }
+        var through: PurgePosition? = cursor
         // The last ones may have been removed by hand.
-        let isBehind = follower.position.map { cursor.isBefore($0) ?? true } ?? false
-        var through: PurgePosition? = isBehind ? nil : cursor
         if case .catchingUp(let until, _) = follower.state, cursor.isBefore(until) ?? true {
             through = nil
         }
-        let last = isBehind ? follower.position ?? cursor : cursor
-        let whole = PurgeFollower.Stream(
-            epoch: last.epoch, first: nil, last: last, hasRemoved: false)
-        return follower.carriedOut(through: through, of: whole, now: now)
+        return follower.carriedOut(through: through, of: stream, now: now)
     }
 }

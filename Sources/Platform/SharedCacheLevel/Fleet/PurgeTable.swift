@@ -36,10 +36,10 @@ struct PurgeTable {
         stream.epoch == epoch && !stream.mayMiss(after: position)
     }
 
+    /// Adds a purge, which may be one of this gateway's own that has yet to be read.
     mutating func add(_ purge: FleetPurge, at position: PurgePosition) {
-        let mark = BanMark(serial: position.serial, time: max(1, purge.seconds))
+        let mark = BanMark(serial: position.lastSerial, time: max(1, purge.seconds))
         _ = bans.add(Ban(pattern: purge.pattern.banned, isSoft: purge.isSoft, mark: mark))
-        read(to: position)
     }
 
     /// Everything up to this entry is in it.
@@ -54,7 +54,7 @@ struct PurgeTable {
         key: UnsafeRawBufferPointer, head: UnsafeRawBufferPointer, born: PurgePosition
     ) -> Verdict {
         guard born.isBefore(floor) == false else { return .unknown }
-        switch bans.verdict(key: key, head: head, .born(born.serial)) {
+        switch bans.verdict(key: key, head: head, .born(born.firstSerial)) {
         case .none: return .current
         case .gone: return .gone
         case .stale(_, let since): return .stale(since: since)

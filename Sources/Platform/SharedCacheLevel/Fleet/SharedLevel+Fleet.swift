@@ -14,7 +14,11 @@ extension SharedLevel {
     package func confirmPurges(_ completion: @escaping @Sendable (FleetReceipt) -> Void) {
         if !ask(.confirm(completion)) {
             let own = String(decoding: options.gateway, as: UTF8.self)
-            completion(FleetReceipt(isRecorded: false, confirmed: [own]))
+            let receipt = FleetReceipt(isRecorded: false, confirmed: [own])
+            // It holds for the next process as well.
+            guard let record else { return completion(receipt) }
+            keepLost()
+            record.whenWritten { completion(receipt) }
         }
     }
 

@@ -117,6 +117,14 @@ struct KnownBodies: Sendable {
         return void(ids) { variants?.contains($0.variant) ?? true }
     }
 
+    /// It is not known any longer which entries there are; their chunks expire with them.
+    mutating func forgetEntries() {
+        for id in byKey.values.flatMap({ $0 }) {
+            unlink(id)
+            if let known = bodies[id], !known.isNeeded { _ = forget(id) }
+        }
+    }
+
     /// All entries have been removed. Returns what to drop.
     mutating func voidAll() -> [SharedCommand] {
         void(byKey.values.flatMap { $0 }) { _ in true }

@@ -9,6 +9,7 @@ struct LostChanges: Sendable, Equatable {
     private(set) var keys: [[UInt8]: UInt64] = [:]
     /// What was purged, in its order.
     private(set) var purges: [FleetPurge] = []
+    private var known: Set<FleetPurge> = []
     private(set) var isEverything = false
 
     /// Purges at most.
@@ -34,13 +35,16 @@ struct LostChanges: Sendable, Equatable {
     /// Something was purged.
     mutating func note(_ purges: [FleetPurge]) {
         guard !isEverything else { return }
-        for purge in purges where !self.purges.contains(purge) { self.purges.append(purge) }
-        if self.purges.count > Self.purgeLimit { noteEverything() }
+        for purge in purges where known.insert(purge).inserted {
+            guard self.purges.count < Self.purgeLimit else { return noteEverything() }
+            self.purges.append(purge)
+        }
     }
 
     /// There is too much of it: everything is purged.
     mutating func noteEverything() {
         purges = []
+        known = []
         keys = [:]
         bytes = 0
         isEverything = true

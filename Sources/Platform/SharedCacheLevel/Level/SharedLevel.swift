@@ -71,6 +71,8 @@ package final class SharedLevel: CacheLevel {
     let shared: Locked<State>
     let mailbox: Mailbox<LevelMessage>
     let onEvent: @Sendable (SharedLevelEvent) -> Void
+    /// What the next process has to know; `nil` if there is nowhere to keep it.
+    let record: FleetRecordWriter?
     /// What the gateway does for the fleet; `nil` before it has begun.
     let duties = Locked<FleetDuties?>(nil)
     /// Whether it can be used: what `State.level` says, without its lock.
@@ -92,6 +94,7 @@ package final class SharedLevel: CacheLevel {
         self.options = options
         self.onEvent = onEvent
         shared = Locked(State(options))
+        record = options.positionFile.map { FleetRecordWriter(path: $0) }
         do throws(Errno) { mailbox = try Mailbox() } catch { throw .system(error) }
         do throws(Thread.StartError) {
             let started = try Thread(name: "shared-cache") { [self] in
@@ -115,6 +118,21 @@ package final class SharedLevel: CacheLevel {
             return true
         }
         if mustWake { mailbox.post(.work) }
+        if record != nil, !canBeUsed { keepLost() }
+    }
+
+    /// Sees to it that the next process knows if the engine has yet to be told of something.
+    func keepLost() {
+        guard let record, !shared.withLock({ $0.lost.isEmpty }), !record.record.hasLost else {
+            return
+        }
+        record.change { $0.hasLost = true }
+    }
+
+    /// The engine has been told of what it did not know.
+    func toldLost() {
+        guard let record, shared.withLock({ $0.lost.isEmpty }) else { return }
+        record.change { $0.hasLost = false }
     }
 
     /// Says whether it can be used. Under the state's lock.
@@ -224,9 +242,11 @@ package final class SharedLevel: CacheLevel {
 
     package func purge(_ purges: [Purge], _ now: Int64) {
         let announced = FleetPurge.all(of: purges, at: now)
+        guard !announced.isEmpty else { return }
         shared.withLock { state in
             // What they have found may be what is purged.
             state.loads.voidAll()
+            state.bodies.forgetEntries()
             guard state.level == .ready else { return state.lost.note(announced) }
             state.announce(announced)
         }
@@ -253,6 +273,7 @@ package final class SharedLevel: CacheLevel {
         guard let thread = thread.withLock({ $0 }) else { return }
         // In a completion: it cannot wait for itself.
         if !thread.isCurrent { thread.join() }
+        record?.close()
     }
 }
 

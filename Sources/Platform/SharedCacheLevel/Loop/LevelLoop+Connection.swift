@@ -91,6 +91,8 @@ extension LevelLoop {
         }
         let now = now
         let reason = known ?? SharedLevelReason(error)
+        // What was being read may have been more than a reply may be.
+        if case .malformed = error { fleet.entries = max(1, fleet.entries / 8) }
         hasOpened = false
         isPrepared = false
         preparations = 0
@@ -106,6 +108,7 @@ extension LevelLoop {
         let end = connection.closed(error, now: now, random: random.next())
         giveUpExpected(end.operations.count)
         giveUpCommands()
+        level.keepLost()
         endIfDone()
     }
 }

@@ -79,30 +79,26 @@ extension LevelLoop {
     static let staleAgainMilliseconds: Int64 = 60_000
 
     func poll() {
-        guard fleet.isReading, isConnected else { return }
         fleet.pollAt = nil
+        guard fleet.isReading, isConnected else { return }
         guard fleet.waiting < FleetState.waitingPurges else {
             fleet.pollAt = now + options.pollMilliseconds
             return
         }
         sendGet(engine.generationName, .generation)
-        send(.streamsThere) {
-            $0.begin(3)
-            $0.add("EXISTS")
-            $0.add(engine.names.stream)
-            $0.add(engine.names.removed)
-        }
         send(.streams(asked: now, announced: fleet.written)) {
             $0.begin(8)
             $0.add("XREAD")
             $0.add("COUNT")
-            $0.add(Int64(Self.pollEntries))
+            $0.add(Int64(fleet.entries))
             $0.add("STREAMS")
             $0.add(engine.names.stream)
             $0.add(engine.names.removed)
             $0.add(fleet.purges.cursor.entry)
             $0.add(fleet.removed.cursor.entry)
         }
+        // After that: what may have been removed before it was read shows.
+        askForStreams()
         flush()
     }
 
@@ -113,13 +109,27 @@ extension LevelLoop {
         let streams = reply.streams
         let purges = streams[engine.names.stream] ?? []
         let removed = streams[engine.names.removed] ?? []
+        fleet.before = FleetState.Cursors(
+            purges: fleet.purges.cursor, removed: fleet.removed.cursor)
         for entry in purges { take(purge: entry) }
         for entry in removed { take(removal: entry) }
-        guard isConnected else { return }
-        fleet.purges.isDrained = purges.count < Self.pollEntries
-        fleet.removed.isDrained = removed.count < Self.pollEntries
+        fleet.purges.isDrained = purges.count < fleet.entries
+        fleet.removed.isDrained = removed.count < fleet.entries
+        fleet.poll = FleetState.Poll(asked: asked, announced: announced)
+    }
+
+    /// It is known as well what the streams were like after that.
+    func polled() {
+        guard let poll = fleet.poll.take(), let before = fleet.before.take() else { return }
+        guard !fleet.purges.mayHaveMissed(after: before.purges),
+            !fleet.removed.mayHaveMissed(after: before.removed)
+        else {
+            return disconnect(
+                .transport("entries were removed before they were read"), because: .begunAnew)
+        }
+        fleet.entries = Self.pollEntries
+        let (asked, announced) = (poll.asked, poll.announced)
         if fleet.purges.isDrained, fleet.removed.isDrained {
-            if now - asked > Self.longPollMilliseconds { recheck() }
             fleet.currentSince = max(fleet.currentSince, asked)
             fleet.read = max(fleet.read, announced)
             fleet.pollAt = fleet.hasReadOwn ? now + options.pollMilliseconds : now
@@ -128,14 +138,6 @@ extension LevelLoop {
         }
         advance()
         pump()
-    }
-
-    /// A reading that took longer than this: entries may have been removed before they were read.
-    private static let longPollMilliseconds: Int64 = 5000
-
-    /// Asks what the streams are like, as at the beginning.
-    private func recheck() {
-        disconnect(.transport("the streams were not read for too long"), because: .stalled)
     }
 
     private func take(purge entry: RESPStreamEntry) {
@@ -170,6 +172,7 @@ extension LevelLoop {
         // Lookups that have read before may have found it.
         level.shared.withLock { state in
             state.loads.voidAll()
+            state.bodies.forgetEntries()
             state.statistics.purgesReceived += 1
         }
         fleet.add(purge.purge)
@@ -255,15 +258,12 @@ extension LevelLoop {
     }
 
     func keepPosition(_ now: Int64) {
-        guard let file = fleet.file, now >= fleet.keepAt, fleet.isFollowing,
+        guard let record = level.record, now >= fleet.keepAt, fleet.isFollowing,
             let purges = fleet.purges.follower.position,
             let removed = fleet.removed.follower.position
         else { return }
-        let positions = PositionFile.Positions(purges: purges, removed: removed)
-        guard positions != fleet.kept else { return }
-        file.write(positions)
-        fleet.kept = positions
         fleet.keepAt = now + 1000
+        record.change { $0.positions = .init(purges: purges, removed: removed) }
     }
 
     /// There is no connection any longer.
@@ -271,6 +271,7 @@ extension LevelLoop {
         let now = now
         fleet.isReading = false
         fleet.pollAt = nil
+        (fleet.poll, fleet.before) = (nil, nil)
         fleet.purges.disconnected(now: now)
         fleet.removed.disconnected(now: now)
         // What was not written is announced again.

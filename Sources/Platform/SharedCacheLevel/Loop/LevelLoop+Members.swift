@@ -21,7 +21,10 @@ extension LevelLoop {
                     purge.pattern, isSoft: purge.isSoft, seconds: seconds,
                     by: fleet.instance.bytes
                 )?.record(under: name, by: engine.keyring)
-            else { return giveUp(.announced(purge, number: 0)) }
+            else {
+                giveUp(.announced(purge, number: 0))
+                return disconnect(.transport("no record can be made"), because: .refused)
+            }
             sendEntry(
                 record, to: name, keeping: options.keptPurges,
                 .announced(purge, number: last))
@@ -155,15 +158,16 @@ extension LevelLoop {
             }
         }
         let seconds = engine.clock.engineSeconds(Clock.wallSeconds()) ?? Clock.wallSeconds()
-        let gone = members.filter { seconds - $0.seconds > Self.memberSeconds }
+        let gone = members.filter { abs(seconds - $0.seconds) > Self.memberSeconds }
         if !gone.isEmpty { sendFields(gone.map(\.field), of: name, .nothing) }
-        return members.filter { seconds - $0.seconds <= Self.memberSeconds }
+        return members.filter { abs(seconds - $0.seconds) <= Self.memberSeconds }
     }
 
     /// How long ago a member has said that it is there, in seconds.
     private func age(_ member: SharedMember) -> Int64 {
         let seconds = engine.clock.engineSeconds(Clock.wallSeconds()) ?? Clock.wallSeconds()
-        return max(0, seconds - member.seconds)
+        // One that is far ahead is as wrong as one that is far behind.
+        return abs(seconds - member.seconds)
     }
 
     /// Whether a member may still use what it has without asking anybody: after that it has
@@ -205,7 +209,8 @@ extension LevelLoop {
         }
         fleet.confirmations.append(
             FleetState.Confirmation(
-                deadline: now + Self.confirmationMilliseconds, completion))
+                deadline: now + Self.confirmationMilliseconds, announcement: fleet.sent,
+                completion))
         askForConfirmations()
     }
 
@@ -224,9 +229,11 @@ extension LevelLoop {
         fleet.confirmations = []
         for confirmation in waiting {
             // Who came later asks again.
-            confirmation.target = confirmation.target ?? fleet.announced
+            let isWritten = fleet.written >= confirmation.announcement
+            if isWritten, confirmation.target == nil { confirmation.target = fleet.announced }
             let receipt = receipt(members, of: confirmation.target, isRecorded: true)
-            if receipt.unconfirmed.isEmpty && fleet.hasReadOwn || now >= confirmation.deadline {
+            let isConfirmed = isWritten && fleet.hasReadOwn && receipt.unconfirmed.isEmpty
+            if isConfirmed || now >= confirmation.deadline {
                 confirmation.completion(receipt)
             } else {
                 confirmation.nextAt = now + Self.confirmationPause

@@ -53,6 +53,7 @@ extension LevelLoop {
     private func mustWait(_ command: SharedCommand) -> Bool {
         guard case .store(let store) = command else { return false }
         return store.announcement > fleet.read && store.announcement <= fleet.sent
+            && fleet.waiting < FleetState.waitingPurges
     }
 
     func carriedOut(_ command: SharedCommand) {

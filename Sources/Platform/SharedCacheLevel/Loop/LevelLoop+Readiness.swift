@@ -89,6 +89,9 @@ extension LevelLoop {
             for (key, hash) in lost.keys {
                 removals.append(.remove(SharedKey(bytes: key, hash: hash)))
             }
+            if !removals.isEmpty || level.record?.record.hasLost ?? false {
+                removals.append(.barrier { [level] in level.toldLost() })
+            }
             commands += removals
             state.waiting += removals.count
             state.loads.voidAll()

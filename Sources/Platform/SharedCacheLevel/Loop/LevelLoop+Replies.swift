@@ -32,10 +32,6 @@ extension LevelLoop {
         case .begun:
             if let error { disconnect(.transport("\(error)"), because: .init(error.code)) }
         case .streamState(let name): readState(of: name, reply)
-        case .streamsThere:
-            if reply.integer != 2 {
-                disconnect(.transport("its streams are gone"), because: .begunAnew)
-            }
         case .streams(let asked, let announced):
             readStreams(reply, asked: asked, announced: announced)
         case .members(let completion): readMembers(reply, completion)
@@ -48,7 +44,8 @@ extension LevelLoop {
             if let error, error.code != .wrongType { failedToRemove(expected, error) }
         case .predecessor(let digest, let successor):
             guard let text = reply.bytes, let (token, chunks) = Engine.chunks(text),
-                token != successor
+                token != successor,
+                chunks <= options.maximumObject / UInt64(SharedStream.chunkBytes) + 1
             else { break }
             sendDropping(SharedBody(digest: digest, token: token), chunks, isRead: true)
         case .generation: readGeneration(reply)
@@ -70,7 +67,7 @@ extension LevelLoop {
             if let error { count(SharedLevelReason(error.code)) }
             if reply.integer != 1 { leases.lose(digest, token) }
         case .barrier(let completion): barrierReached(completion)
-        case .info: began(Self.run(of: reply.text ?? ""))
+        case .info: readInfo(reply)
         case .time(let asked): readTime(reply, asked: asked)
         case .probe(let deadline): probed(error == nil ? deadline : -1)
         }
@@ -80,7 +77,7 @@ extension LevelLoop {
     func giveUp(_ expected: Expected) {
         switch expected {
         case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe,
-            .fieldCount, .numberCount, .told, .begun, .streamState, .streamsThere, .streams,
+            .fieldCount, .numberCount, .told, .begun, .streamState, .streams,
             .confirmations, .policyVersion, .policy, .lease, .leaseKept:
             break
         case .announced(let purge, _): level.shared.withLock { $0.lost.note([purge]) }
@@ -235,8 +232,21 @@ extension LevelLoop {
             fleet.purges.stream = stream
         } else {
             fleet.removed.stream = stream
+            if fleet.isReading { return polled() }
         }
-        prepared()
+        if !fleet.isReading { prepared() }
+    }
+
+    private func readInfo(_ reply: RESPValue) {
+        if let error = reply.redisError {
+            return disconnect(.transport("\(error)"), because: .init(error.code))
+        }
+        let run = Self.run(of: reply.text ?? "")
+        // Without it, nobody would notice that the engine has gone back to an earlier state.
+        guard !run.isEmpty else {
+            return disconnect(.transport("INFO says no run_id"), because: .refused)
+        }
+        began(run)
     }
 
     private func waitForGeneration(_ reason: SharedLevelReason, _ detail: String) {

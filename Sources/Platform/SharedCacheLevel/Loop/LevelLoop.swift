@@ -103,7 +103,10 @@ final class LevelLoop: EventHandler {
         limits.unsentBytes = 256 << 20
         connection = RedisConnection(level.options.session, options: timing, limits: limits)
         engine = Engine(level.options)
-        fleet = FleetState(level.options, now: Clock.monotonicMilliseconds())
+        let record = level.record?.record ?? FleetRecord()
+        fleet = FleetState(
+            level.options, at: record.positions, now: Clock.monotonicMilliseconds())
+        if record.hasLost { level.shared.withLock { $0.lost.noteEverything() } }
         breaker = CircuitBreaker(
             options: level.options.breaker, now: Clock.monotonicMilliseconds())
         super.init()
@@ -135,7 +138,9 @@ final class LevelLoop: EventHandler {
         case .begin: checked()
         case .carriedOut: carriedOut()
         case .tagFields(let names):
-            fleet.tagFields += names
+            for name in names where !fleet.tagFields.contains(name) {
+                fleet.tagFields.append(name)
+            }
             fleet.table?.setTagFields(fleet.tagFields)
         case .close:
             guard endsAt == nil else { return }
@@ -201,7 +206,7 @@ final class LevelLoop: EventHandler {
             if holdOffUntil > now { next.append(holdOffUntil) }
             switch breaker.state {
             case .closed: break
-            case .open(let until): next.append(until)
+            case .open(let until): next.append(max(until, holdOffUntil))
             case .halfOpen(let since, _):
                 if since == nil { next.append(now) }
             }
@@ -222,7 +227,7 @@ final class LevelLoop: EventHandler {
         isReady = false
         fleet.keepAt = 0
         keepPosition(now)
-        endConfirmations()
+        stopFollowing()
         endLoads()
         let end = connection.closed(.stopped, now: now, random: 0)
         hasOpened = false
@@ -235,6 +240,7 @@ final class LevelLoop: EventHandler {
             level.set(.off, &state)
             state.statistics.reason = .closed
         }
+        level.keepLost()
         loop.stop()
     }
 }

@@ -110,7 +110,6 @@ enum Expected: Sendable {
     case begun
     /// What a stream is like.
     case streamState([UInt8])
-    case streamsThere
     /// - Parameters:
     ///   - asked: when, in milliseconds of the monotonic clock.
     ///   - announced: the last purge of this gateway that had been written until then.

@@ -91,15 +91,17 @@ enum FleetStatusText {
             }
             let serial = gateway["policy"]?["serial"]?.count
             let hash = short(gateway["policy"]?["hash"]?.text ?? "")
-            let started = String((gateway["started"]?.text ?? "?").prefix(16)) + "Z"
-            let policy: String = serial.map { "\($0) \(hash)" } ?? "none"
-            var row: [String] = [name(gateway), gateway["version"]?.text ?? "?", started]
-            row += [seen, purges, policy]
+            let started = (gateway["started"]?.text ?? "?").prefix(16)
+            let policy = serial.map { "\($0) \(hash)" } ?? "none"
+            let version = gateway["version"]?.text ?? "?"
+            var row = [name(gateway), version, "\(started)Z", seen, purges, policy]
             row += cache(gateway["cache"] ?? .null)
             table.add(row)
         }
         if value.list("gateways").count > 1 {
-            table.add(["all", "", "", "", "", ""] + cache(value["cache"] ?? .null))
+            var row = ["all", "", "", "", "", ""]
+            row += cache(value["cache"] ?? .null)
+            table.add(row)
         }
         return [table.text]
     }
@@ -107,11 +109,12 @@ enum FleetStatusText {
     /// Lookups, and which share of them each level had.
     private static func cache(_ value: DocumentValue) -> [String] {
         let lookups = value["lookups"]?.count ?? 0
-        return ["\(lookups)"]
-            + ["memoryHits", "diskHits", "sharedHits"].map { level in
-                let hits = value[level]?.count ?? 0
-                return lookups > 0 ? "\(hits * 100 / lookups) %" : "-"
-            }
+        var cells = ["\(lookups)"]
+        for level in ["memoryHits", "diskHits", "sharedHits"] {
+            let hits = value[level]?.count ?? 0
+            cells.append(lookups > 0 ? "\(hits * 100 / lookups) %" : "-")
+        }
+        return cells
     }
 
     // MARK: What they see
@@ -120,8 +123,10 @@ enum FleetStatusText {
         let troubled = value.list("hosts").compactMap { host -> String? in
             let sights = host.list("gateways").compactMap { sight -> String? in
                 let unreachable = sight["notReachable"]?.count ?? 0
-                let all = ["reachable", "notReachable", "unknown"]
-                    .reduce(Int64(0)) { $0 + (sight[$1]?.count ?? 0) }
+                var all: Int64 = 0
+                for state in ["reachable", "notReachable", "unknown"] {
+                    all += sight[state]?.count ?? 0
+                }
                 var troubles = sight.words("trouble").filter { $0 != "not_reachable" }
                 if unreachable > 0 {
                     troubles.insert("\(unreachable) of \(all) servers not reachable", at: 0)

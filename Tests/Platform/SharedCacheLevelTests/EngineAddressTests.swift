@@ -31,6 +31,7 @@ struct EngineAddressTests {
     /// What a level says that cannot use an address.
     private func detail(_ options: SharedLevelOptions) throws -> String {
         let level = try SharedLevel(options)
+        level.begin(EngineProcess.duties)
         defer { level.close() }
         #expect(eventually { level.figures().reason == .unreachable }, "\(level.figures())")
         #expect(level.state == .off)
@@ -90,6 +91,7 @@ struct EngineAddressTests {
         options.resolver = resolver
         options.server = server("engine.test", place.port)
         let level = try SharedLevel(options)
+        level.begin(EngineProcess.duties)
         #expect(eventually { level.figures().reason == .unreachable })
         #expect(
             level.figures().detail.contains("engine.test:\(place.port): it has no address"),

@@ -130,10 +130,13 @@ final class EngineProcess {
         return options
     }
 
+    /// Those of a gateway that has nothing to purge.
+    static var duties: FleetDuties { FleetDuties(purge: { $1() }, remove: { _ in }) }
+
     /// A level that is ready.
     /// - Parameter duties: what it has its gateway do: by default that is done at once.
     func level(
-        _ duties: FleetDuties = FleetDuties(purge: { $1() }, remove: { _ in }),
+        _ duties: FleetDuties = EngineProcess.duties,
         _ change: (inout SharedLevelOptions) -> Void = { _ in }
     ) throws -> SharedLevel {
         var options = try options()

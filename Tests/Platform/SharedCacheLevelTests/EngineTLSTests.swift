@@ -42,6 +42,7 @@ struct EngineTLSTests {
         var options = try engine.options()
         options.server = server(tls)
         let level = try SharedLevel(options)
+        level.begin(EngineProcess.duties)
         defer { level.close() }
         #expect(eventually { level.figures().reason != nil })
         #expect(level.state == .off)

@@ -15,8 +15,8 @@ struct Options {
     /// Bytes of the own tiers of a gateway.
     var ownBytes: Int64 = 1 << 30
     /// Seconds until counting begins, and for which it goes on.
-    var warmUp = 1800
-    var seconds = 1800
+    var warmUp = 900
+    var seconds = 900
     /// Milliseconds that the origin takes.
     var latency: Int32 = 100
     /// Microseconds of the engine's processor for each lookup, store and chunk, and each KiB that
@@ -40,7 +40,8 @@ struct Options {
         are answered with 304. A gateway evicts by S3-FIFO, as the real one does, and lets requests
         wait for a response that is under way. The engine is big enough for everything; it begins
         with what it would have after days, and the gateways begin empty and have the time of the
-        warm-up.
+        warm-up (15 minutes, as long as what is counted), in which separate caches get responses of
+        any age.
 
           separate   no shared level
           no lease   a shared level; gateways that miss at the same time all ask the origin

@@ -145,7 +145,10 @@ struct Simulation {
         if hasStale { counts.confirmations += 1 } else { counts.fetches += 1 }
         let isUnchanged = hasStale && random.next() % 10 != 0
         counts.originBytes += isUnchanged ? 300 : Double(objects.sizes[object])
-        guard way != .separate else { return ready }
+        guard way != .separate else {
+            return now < Int32(options.warmUp * 1000) && !hasStale
+                ? agedAtBeginning(object, now) ?? ready : ready
+        }
         stored[object] = ready
         counts.stores += 1
         // After a 304, the record and an inline body are written anew, and chunks stay.
@@ -155,6 +158,17 @@ struct Simulation {
         if chunks == 0 || !isUnchanged { counts.bytesWritten += Double(size) }
         if !isUnchanged { counts.chunksWritten += Int(chunks) }
         return ready
+    }
+
+    /// Since when a gateway would have had an object that it is first asked for now, had it begun
+    /// days ago; `nil` if it would have fetched it now. An hour or a day does not come to its end
+    /// within what is simulated.
+    private mutating func agedAtBeginning(_ object: Int, _ now: Int32) -> Int32? {
+        let life = Double(objects.lifetimes[object])
+        let requests = objects.probabilities[object] * options.rate / 1000 * life
+        guard random.unit() < requests / (1 + requests) else { return nil }
+        let left = Int32(random.unit() * life)
+        return left > now ? left - objects.lifetimes[object] : nil
     }
 
     private mutating func countRead(_ object: Int) {

@@ -285,7 +285,7 @@ class Demonstration:
         Content.version = 3
         show.say("A purge is carried out where it is ordered, and its answer says who has not confirmed it.\n"
                  "The others are told when the engine is back.")
-        show(f"pinfold cache purge --config {NAMES[0]}.yaml --tag greeting", NAMES[0])
+        show(f"pinfold cache purge --config {NAMES[0]}.yaml --tag greeting", "told when it is back")
         show.say("It starts again, without anything that it had.")
         self.engine()
         show.wait(lambda: all(self.is_up(name) for name in NAMES), "all use the engine again")
@@ -308,16 +308,18 @@ class Demonstration:
         first = f"--config {NAMES[0]}.yaml"
         show("cat policy-1.yaml")
         show("pinfold policy sign policy-1.yaml --key policy.key --serial 1 --days 30 --output signed-1.yaml")
-        show(f"pinfold fleet publish signed-1.yaml {first}", *NAMES)
+        everyone = [rf"{name} +taken" for name in NAMES]
+        show(f"pinfold fleet publish signed-1.yaml {first}", *everyone)
         self.refused("DELETE", set(NAMES))
         show.say("The next one is taken by a tenth of the gateways first: of these, by one.")
         show("pinfold policy sign policy-2.yaml --key policy.key --serial 2 --days 30 --output signed-2.yaml")
-        show(f"pinfold fleet publish signed-2.yaml --canary 10% {first}", "lyon")
+        show(f"pinfold fleet publish signed-2.yaml --canary 10% {first}", r"lyon +taken", r"berlin +keeps",
+             r"oslo +keeps")
         self.refused("PUT", {"lyon"})
         show.say("Then by all; and back again, with one command.")
-        show(f"pinfold fleet publish --rest {first}", *NAMES)
+        show(f"pinfold fleet publish --rest {first}", *everyone)
         self.refused("PUT", set(NAMES))
-        show(f"pinfold fleet rollback --key policy.key {first}", *NAMES)
+        show(f"pinfold fleet rollback --key policy.key {first}", *everyone)
         self.refused("DELETE", set(NAMES))
         self.refused("PUT", set())
         show(f"pinfold fleet status {first}", *NAMES)

@@ -136,9 +136,9 @@ def soak(folder: Path, minutes: float, seed: int) -> int:
     back: list[float] = []
     samples: list[list[tuple[float, int, int]]] = [[] for _ in links]
     try:
-        fleet = Fleet(starter, folder)
+        fleet = Fleet(starter, folder, engine)
         for link in links:
-            fleet.add(link.url, CONFIGURATION, grace="2s", timeout="100ms")
+            fleet.add(CONFIGURATION, url=link.url, grace="2s", timeout="100ms")
         load = FleetStorm(fleet, origin, objects, seed=seed)
         faults = Faults(engine, links, choice)
         begun = time.monotonic()

@@ -37,8 +37,7 @@ class Stage:
         self.fleet = make_fleet(0)
 
     def add(self, **shared) -> Gateway:
-        return self.fleet.add(shared.pop("url", self.engine.url), CONFIGURATION,
-                              **{"grace": "2s", "timeout": "100ms"} | shared)
+        return self.fleet.add(CONFIGURATION, **{"grace": "2s", "timeout": "100ms"} | shared)
 
     @contextlib.contextmanager
     def load(self, fault: str, note: str = "") -> Iterator[FleetStorm]:
@@ -211,7 +210,7 @@ def test_the_stream_of_purges_is_removed(stage):
 @pytest.mark.skipif(not FAKETIME.exists(), reason="the package faketime is not installed")
 def test_the_clocks_are_an_hour_apart(stage):
     for skew in "+0", "+3600", "-3600":
-        made = stage.fleet.add(stage.engine.url, CONFIGURATION, start=False, grace="2s", timeout="100ms")
+        made = stage.fleet.add(CONFIGURATION, start=False, grace="2s", timeout="100ms")
         made.environment = Gateway.environment | {
             "LD_PRELOAD": str(FAKETIME), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             "DONT_FAKE_MONOTONIC": "1"}

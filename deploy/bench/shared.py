@@ -176,9 +176,8 @@ def configuration(url: str | None, origin: int, memory: str = "0", workers: int 
 KEY = ""
 
 
-def shared_count(gateway: Gateway, name: str) -> float:
-    return sum(value for sample, value in gateway.metrics().items()
-               if sample.partition("{")[0] == f"pinfold_cache_shared_{name}_total")
+def shared_count(gateway: Gateway, name: str, **labels: str) -> float:
+    return gateway.metric(f"pinfold_cache_shared_{name}_total", **labels)
 
 
 class Bench:
@@ -213,10 +212,10 @@ class Bench:
             port = gateway.proxy[1]
             self.load.wrk(port, "/1k/", 2)
             until(lambda: gateway.metric("pinfold_cache_shared_queue_commands") == 0, "all is stored")
-            before, asked = shared_count(gateway, "hits"), self.answered(gateway)
+            before, asked = shared_count(gateway, "lookups", result="hit"), self.answered(gateway)
             own, engine, rate = self.measured(
                 [gateway.pid, engine_pid], lambda: self.load.wrk(port, "/1k/", self.seconds))
-            share = (shared_count(gateway, "hits") - before) / (self.answered(gateway) - asked)
+            share = (shared_count(gateway, "lookups", result="hit") - before) / (self.answered(gateway) - asked)
             p50, p99 = self.load.latencies(port, self.seconds)
             print(f"a hit of 1 KiB in the engine: {own:.1f} µs of the gateway, {engine:.1f} µs of the engine, "
                   f"{rate:,.0f}/s; p50 {p50:.2f} ms, p99 {p99:.2f} ms at 2,000/s; "
@@ -249,12 +248,13 @@ class Bench:
             self.engine.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
             port = gateway.proxy[1]
             self.load.wrk(port, "/16k/", 2, fresh=True)
-            stores, skipped = shared_count(gateway, "stores"), shared_count(gateway, "skipped")
+            stores, skipped = shared_count(gateway, "stores"), shared_count(gateway, "stores_skipped")
             thread, whole, begun = thread_cpu(gateway.pid, "shared-cache"), cpu(gateway.pid), time.monotonic()
             count = self.load.wrk(port, "/16k/", max(10, self.seconds), fresh=True)
             until(lambda: gateway.metric("pinfold_cache_shared_queue_commands") == 0, "all is stored", 30)
             took = time.monotonic() - begun
-            stores, skipped = shared_count(gateway, "stores") - stores, shared_count(gateway, "skipped") - skipped
+            stores = shared_count(gateway, "stores") - stores
+            skipped = shared_count(gateway, "stores_skipped") - skipped
             each = 1e6 * (thread_cpu(gateway.pid, "shared-cache") - thread) / max(1, stores)
             print(f"stores of 16 KiB: {stores / took:,.0f}/s for {took:.0f} s, {each:.1f} µs of the thread for "
                   f"each ({1e6 * (cpu(gateway.pid) - whole) / count:.1f} µs of the gateway for each request); "
@@ -279,8 +279,8 @@ class Bench:
                     if turn:
                         rows[name].append(1e6 * (cpu(gateway.pid) - before) / count)
         without, away = (statistics.median(rows[name]) for name in ("without", "away"))
-        print(f"a request to the origin: {without:.2f} µs without cache.shared, {away:.2f} µs with an engine that is "
-              f"away ({100 * (away / without - 1):+.1f} %)", flush=True)
+        print(f"a request to the origin: {without:.2f} µs without cache.shared, {away:.2f} µs with an engine "
+              f"that is away ({100 * (away / without - 1):+.1f} %)", flush=True)
         self.aim(away < without * 1.03, f"an engine that is away costs {away - without:.2f} µs")
 
     def one(self) -> None:

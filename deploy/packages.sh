@@ -35,6 +35,7 @@ build_packages=(
 test_packages=(
     binutils
     chromium
+    faketime
     git
     h2o
     haproxy

@@ -204,7 +204,8 @@ extension TransportResponse {
 ///
 /// A request is answered by the next entry with its method and URL that has not answered one yet;
 /// once all have, by the last one again. The content of the request need not be the same. Requests
-/// without an entry fail with ``ClientError/Reason/transportFailed``.
+/// without an entry fail with ``ClientError/Reason/transportFailed``; the error says why the
+/// archive's entry was left out (``HARArchive/skipped``), if there was one.
 public final class HARReplayer: SessionTransport {
     private struct Key: Hashable {
         var method: String
@@ -216,19 +217,23 @@ public final class HARReplayer: SessionTransport {
     }
 
     private let entries: [Key: [HARArchive.Entry]]
+    private let skipped: [HARArchive.SkippedEntry]
     private let next = Locked<[Key: Int]>([:])
 
     /// Creates a transport that answers from an archive.
     public init(_ archive: HARArchive) {
         entries = Dictionary(grouping: archive.entries) { Key($0.request) }
+        skipped = archive.skipped
     }
 
     public func response(to request: TransportRequest) async throws -> TransportResponse {
         let key = Key(request.head)
         guard let found = entries[key] else {
+            let skipped = skipped.first { $0.method == key.method && $0.url == key.url }
             throw ClientError(
                 .transportFailed,
-                "the archive has no response to \(key.method) \(ClientError.shown(key.url))",
+                "the archive has no response to \(key.method) \(ClientError.shown(key.url))"
+                    + (skipped.map { ": log.entries[\($0.index)] \($0.reason)" } ?? ""),
                 of: request.head)
         }
         let index = next.withLock { next in

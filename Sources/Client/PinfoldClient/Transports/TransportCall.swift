@@ -27,7 +27,8 @@ enum TransportCall {
                 if response.delay > .zero { try await Task.sleep(for: response.delay) }
                 tell(.head(response.head, length: response.length))
                 let pass: @Sendable ([UInt8]) async -> Bool = { part in
-                    guard !part.isEmpty else { return !Task.isCancelled }
+                    guard !Task.isCancelled else { return false }
+                    guard !part.isEmpty else { return true }
                     let isAccepted: Void? = await withCheckedContinuation { continuation in
                         tell(.part(part, AwaitedWork(continuation)))
                     }

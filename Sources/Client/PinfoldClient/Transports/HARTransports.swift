@@ -59,12 +59,11 @@ public final class HARRecorder: SessionTransport {
         let started = Clock.monotonicMicroseconds()
         let maximum = maximumContentBytes
         let sent = Locked<[UInt8]?>([])
-        let content = request.content.observed { part in
-            sent.withLock { $0.append(part, upTo: maximum) }
+        var watched = request
+        watched.content = request.content.observed { part in
+            if let part { sent.withLock { $0.append(part, upTo: maximum) } }
         }
-        let response = try await base.response(
-            to: TransportRequest(
-                head: request.head, framing: request.framing, content: content))
+        let response = try await base.response(to: watched)
         let record: @Sendable ([UInt8]) -> Void = { [self] content in
             guard let sent = sent.withLock({ $0 }) else { return }
             var entry = HARArchive.Entry(
@@ -167,34 +166,23 @@ extension TransportResponse {
             whole([])
             return self
         }
-        switch content {
-        case .bytes(let bytes):
-            if bytes.count <= maximum, error == nil { whole(bytes) }
+        if error != nil { return self }
+        if let bytes = content.bytes {
+            if bytes.count <= maximum { whole(bytes) }
             return self
-        case .source(let source):
-            let error = error
-            // Whoever reads a content of known length does not wait for its end.
-            let length = head.contentLength.map { Int(clamping: $0) }
-            let observed: Source = { take in
-                let kept = Locked<[UInt8]?>([])
-                try await source { part in
-                    let all: [UInt8]? = kept.withLock { bytes in
-                        guard let count = bytes?.count, count + part.count <= maximum else {
-                            bytes = nil
-                            return nil
-                        }
-                        bytes?.append(contentsOf: part)
-                        return bytes?.count == length && error == nil ? bytes.take() : nil
-                    }
-                    if let all { whole(all) }
-                    let isWanted = await take(part)
-                    if !isWanted { kept.withLock { $0 = nil } }
-                    return isWanted
-                }
-                if error == nil, let bytes = kept.withLock({ $0 }) { whole(bytes) }
-            }
-            return replacing(.source(observed))
         }
+        // Whoever reads a content of known length does not wait for its end.
+        let length = head.contentLength.map { Int(clamping: $0) }
+        let kept = Locked<[UInt8]?>([])
+        var response = self
+        response.content = content.observed { part in
+            let all: [UInt8]? = kept.withLock { bytes in
+                if let part { bytes.append(part, upTo: maximum) }
+                return part == nil || bytes?.count == length ? bytes.take() : nil
+            }
+            if let all { whole(all) }
+        }
+        return response
     }
 }
 

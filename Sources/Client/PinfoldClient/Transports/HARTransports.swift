@@ -240,8 +240,8 @@ extension SessionManager {
     /// and retries and cookies, which are the other session's.
     ///
     /// Servers are evaluated by this session, and client certificates are this one's. The other one
-    /// has the default policy, or the same as this one; with pins, anchors, trust policies or
-    /// client certificates that this session lacks, it cannot be created.
+    /// has the default policy, or the same as this one; with pins, anchors, trust policies, client
+    /// certificates or a minimum version of TLS that this session lacks, it cannot be created.
     ///
     /// A ``HARRecorder`` records what it answers.
     public var transport: any SessionTransport { NetworkTransport(session: self) }

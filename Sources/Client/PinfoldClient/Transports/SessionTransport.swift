@@ -35,7 +35,8 @@ public protocol SessionTransport: Sendable {
     /// default, it is `nil`. A transport that passes requests on to another one returns that one's.
     ///
     /// That session evaluates the servers, so a session in front of it cannot be created with a
-    /// security policy, anchors, trust policies or client certificates that it does not have.
+    /// security policy, anchors, trust policies or client certificates that it does not have, or
+    /// with a higher minimum version of TLS.
     var sendingSession: SessionManager? { get }
 }
 

@@ -297,6 +297,8 @@ struct HARTransportTests {
         withCertificate.clientCertificates = [
             try ClientCertificate(certificates: pem, key: pem, hosts: ["a.test"])
         ]
+        var withTLS13 = plain
+        withTLS13.minimumTLS = .tls13
         func isAccepted(
             _ front: SessionConfiguration, before behind: SessionConfiguration
         ) throws -> [Bool] {
@@ -320,6 +322,7 @@ struct HARTransportTests {
             (plain, plain, true), (plain, withPins, true), (plain, withRules, true),
             (withPins, withPins, true), (withRules, withRules, true),
             (withCertificate, withCertificate, true), (withCertificate, plain, false),
+            (withTLS13, withTLS13, true), (plain, withTLS13, true), (withTLS13, plain, false),
             (withPins, plain, false), (withRules, plain, false), (withAnchors, plain, false),
             // The rules behind would apply instead of the pins in front.
             (withPins, withRules, false), (withRules, withPins, false),

@@ -292,7 +292,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "pinfold",
     ],
     "CommandLine/TrustCheckTests": ["HTTPCore", "pinfold"],
-    "CommandLine/ClientCommandsTests": ["HTTPTypes", "PinfoldClient", "pinfold"],
+    "CommandLine/ClientCommandsTests": ["Locking", "HTTPTypes", "PinfoldClient", "pinfold"],
     "CommandLine/AdministrationTests": ["TestSupport", "Documents", "pinfold"],
     "CommandLine/ReplayTests": [
         "HTTPCore", "PinfoldConfiguration", "PinfoldEngine", "pinfold",

@@ -93,6 +93,44 @@ struct ConnectionOptionsTests {
         }
     }
 
+    /// Never answers, and tells when it is asked and when it is cancelled.
+    private struct SilentNames: HostResolver {
+        let asked: AsyncStream<Void>.Continuation
+        let ended: AsyncStream<Void>.Continuation
+
+        func addresses(of host: String, port: Int) async throws -> [String] {
+            asked.yield()
+            for await _ in AsyncStream<Void>.makeStream().stream {}
+            ended.yield()
+            return []
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+    func `is no longer asked of a resolver when nobody waits for the answer`(
+        isClosed: Bool
+    ) async throws {
+        let (asked, whenAsked) = AsyncStream.makeStream(of: Void.self)
+        let (ended, whenEnded) = AsyncStream.makeStream(of: Void.self)
+        let runtime = try ClientRuntime()
+        defer { runtime.close() }
+        var configuration = SessionConfiguration.patient
+        configuration.connections.resolver = SilentNames(asked: whenAsked, ended: whenEnded)
+        if !isClosed { configuration.connectTimeout = .milliseconds(1) }
+        let session = try SessionManager(configuration: configuration, runtime: runtime)
+        let task = Task {
+            await failure {
+                _ = try await session.data(for: try HTTPRequest(.get, "http://a.test/"))
+            }
+        }
+        var requests = asked.makeAsyncIterator()
+        _ = await requests.next()
+        if isClosed { session.invalidate(cancelling: true) }
+        var ends = ended.makeAsyncIterator()
+        _ = await ends.next()
+        #expect(await task.value?.reason == (isClosed ? .sessionInvalidated : .timedOut))
+    }
+
     /// Answers one request on a Unix socket, and returns it.
     private func withUnixServer(
         _ body: (String) async throws -> Void

@@ -114,4 +114,64 @@ struct RequestCompressionTests {
         #expect(sent[0].content == sent[1].content)
         #expect(sent[2].content.isEmpty)
     }
+
+    /// Content with a pause after each part.
+    private final class PausingFeed: ContentFeed {
+        private let parts: Locked<[[UInt8]]>
+        let pauseMilliseconds: Int64 = 10
+
+        init(_ parts: [[UInt8]]) { self.parts = Locked(parts.reversed()) }
+
+        func next(_ deliver: @escaping @Sendable (ContentPart) -> Void) {
+            deliver(parts.withLock { $0.popLast() }.map { .bytes($0) } ?? .end)
+        }
+
+        func close() {}
+    }
+
+    @Test(arguments: RequestCompression.allCases, [true, false])
+    func `reads no more of a throttled source at a time`(
+        compression: RequestCompression, isRandom: Bool
+    ) throws {
+        let parts = (0..<200).map { _ in
+            (0..<1000).map { _ in isRandom ? UInt8.random(in: 0...255) : 7 }
+        }
+        let feed = CompressingFeed(PausingFeed(parts), compression)
+        #expect(feed.pauseMilliseconds == 10)
+        var (delivered, output, isOver) = (0, [UInt8](), false)
+        while !isOver {
+            let next = Locked<ContentPart?>(nil)
+            feed.next { part in next.withLock { $0 = part } }
+            switch next.withLock({ $0 }) {
+            case .bytes(let bytes):
+                delivered += 1
+                output += bytes
+            case .end: isOver = true
+            case .failed(let error): throw error
+            case nil:
+                Issue.record("nothing was delivered")
+                isOver = true
+            }
+        }
+        // There is a pause after each of them, and after the rest.
+        #expect(delivered == 201)
+        let decoded = try ContentCodings.decode(
+            output, codings: [compression.coding], maximum: 200_000)
+        #expect(decoded == parts.flatMap { $0 })
+    }
+
+    @Test func `does not shorten the pauses of a throttle`() async throws {
+        var form = MultipartForm()
+        form.append([UInt8](repeating: 7, count: 20_000), name: "a")
+        let body = form.body(throttle: Throttle(packetSize: 1000, delay: .milliseconds(5)))
+        let took = try await ContinuousClock().measure {
+            let sent = try await sent { session in
+                _ = try await session.data(
+                    for: try HTTPRequest(.put, "http://a.test/"), content: .multipart(body),
+                    options: Self.options(.gzip))
+            }
+            #expect(sent.first?.fields[.contentEncoding] == "gzip")
+        }
+        #expect(took >= .milliseconds(20 * 5))
+    }
 }

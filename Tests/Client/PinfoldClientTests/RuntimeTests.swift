@@ -139,4 +139,21 @@ struct RuntimeTests {
         runtime.close()
         #expect(witness == nil)
     }
+
+    @Test func `drops what it is told after its end, with what waits for an answer`() async throws {
+        let runtime = try ClientRuntime()
+        let (posts, found) = AsyncStream.makeStream(of: (@Sendable (RuntimeMessage) -> Void).self)
+        #expect(
+            runtime.perform { loop in
+                found.yield(loop.post)
+                found.finish()
+            })
+        var iterator = posts.makeAsyncIterator()
+        let post = try #require(await iterator.next())
+        runtime.close()
+        let answer: Void? = await withCheckedContinuation { continuation in
+            post(.transport(stream: 1, .part([1], AwaitedWork(continuation))))
+        }
+        #expect(answer == nil)
+    }
 }

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Locking
 import Testing
 
 @testable import PinfoldClient
@@ -39,6 +40,26 @@ struct ShownResponseTests {
         #expect(PrettyJSON.text(of: Array("{".utf8), hasColors: false) == nil)
         let long = [UInt8](repeating: 0x20, count: PrettyJSON.maximumBytes + 1)
         #expect(PrettyJSON.text(of: long, hasColors: false) == nil)
+    }
+
+    @Test func `is described without control characters, wherever they are`() throws {
+        let lines = Locked("")
+        let monitor = VerboseMonitor { line in lines.withLock { $0 += line } }
+        let request = try HTTPRequest(.get, "http://a.test/x")
+        var fields = HTTPFields()
+        fields[.server] = "a\u{9B}31m\tb"
+        monitor.request(
+            .next(),
+            .received(
+                HTTPResponse(
+                    status: .init(code: 200, reasonPhrase: "O\u{9B}K"), headerFields: fields),
+                to: request))
+        monitor.request(
+            .next(), .failed(ClientError(.badResponse, "bad\u{1B}[2J\u{85}"), of: request))
+        #expect(
+            lines.withLock { $0 }
+                == "< 200 O\\u009bK\n< Server: a\\u009b31m\\u0009b\n<\n"
+                + "* failed (\(ClientError(.badResponse, "").token)): bad\\u001b[2J\\u0085\n")
     }
 
     private func written(_ format: String) throws -> String {

@@ -158,7 +158,8 @@ public protocol HostResolver: Sendable {
     /// none. At most the first 64 are tried.
     ///
     /// It is called for each connection that is made, except to addresses; a resolver that asks
-    /// others should remember what they said.
+    /// others should remember what they said. Its task is cancelled if nobody waits for the
+    /// connection any more, or for longer than ``SessionConfiguration/connectTimeout``.
     ///
     /// - Parameters:
     ///   - host: The host in lower case, in A-labels if it is international.

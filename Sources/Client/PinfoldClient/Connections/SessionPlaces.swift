@@ -57,8 +57,8 @@ struct SessionPlaces: NameSource {
         }
         if let literal = IPAddress(name) { return isReserved(literal) ? .addresses([]) : .unknown }
         guard let resolver = options.resolver else { return .unknown }
-        Task { later(await look(up: host, port, by: resolver)) }
-        return .later
+        let lookup = Task { later(await look(up: host, port, by: resolver)) }
+        return .later { lookup.cancel() }
     }
 
     /// Whether an address may be that of a socket.

@@ -58,8 +58,11 @@ final class CompressingFeed: ContentFeed {
         if hasEnded.withLock({ $0 }) { return deliver(.end) }
         feed.next { [self] part in
             let encoded = encode(part)
-            // Most of it may still be in the encoder.
-            if case .bytes(let bytes) = encoded, bytes.isEmpty { return next(deliver) }
+            // Most of it may still be in the encoder. Then it has its pause nevertheless: a
+            // throttle is about what is read.
+            if case .bytes(let bytes) = encoded, bytes.isEmpty, pauseMilliseconds == 0 {
+                return next(deliver)
+            }
             deliver(encoded)
         }
     }

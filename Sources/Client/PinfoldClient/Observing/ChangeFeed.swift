@@ -9,8 +9,20 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
         var continuations: [Int: AsyncStream<Value>.Continuation] = [:]
         var next = 0
         var isFinished = false
+        /// The number of changes that wait for their turn.
+        var waiting = 0
+        /// The latest of the changes for which there is no room, which takes the place of the
+        /// others.
+        var latest: Change?
     }
 
+    private struct Change {
+        let value: Value
+        let isWanted: @Sendable () -> Bool
+    }
+
+    /// The maximum number of changes that wait for their turn.
+    private static var waitingChanges: Int { 1024 }
     /// The maximum number of buffered values per sequence; beyond that, the oldest are dropped.
     private static var waitingValues: Int { 64 }
 
@@ -33,20 +45,44 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
         set { state.withLock { $0.handler = newValue } }
     }
 
-    /// Publishes a change, after all earlier ones.
+    /// Publishes a change, after all earlier ones. If the handler is too slow for all of them, the
+    /// latest replaces those before it.
     ///
     /// - Parameter isWanted: Called when it is the change's turn. If it returns `false`, the change
     ///   is not published.
     package func publish(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
-        queue.run { [state] in
-            guard isWanted() else { return }
-            state.withLock { $0.handler }?(value)
-            let continuations = state.withLock { state in
-                state.published = value
-                return Array(state.continuations.values)
+        let change = Change(value: value, isWanted: isWanted)
+        let hasRoom = state.withLock { state in
+            guard state.waiting < Self.waitingChanges else {
+                state.latest = change
+                return false
             }
-            for continuation in continuations { continuation.yield(value) }
+            state.waiting += 1
+            return true
         }
+        if hasRoom { run(change) }
+    }
+
+    private func run(_ change: Change) {
+        queue.run { [weak self, state] in
+            Self.publish(change, state)
+            let next = state.withLock { state in
+                if state.latest == nil { state.waiting -= 1 }
+                return state.latest.take()
+            }
+            if let next { self?.run(next) }
+        }
+    }
+
+    private static func publish(_ change: Change, _ state: Locked<State>) {
+        guard change.isWanted() else { return }
+        let value = change.value
+        state.withLock { $0.handler }?(value)
+        let continuations = state.withLock { state in
+            state.published = value
+            return Array(state.continuations.values)
+        }
+        for continuation in continuations { continuation.yield(value) }
     }
 
     /// Ends all sequences.

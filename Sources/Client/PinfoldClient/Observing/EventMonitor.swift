@@ -4,13 +4,16 @@ public import HTTPTypes
 ///
 ///     configuration.eventMonitors = [LoggingEventMonitor(logger)]
 ///
-/// Both methods are called in order with the session's completion handlers, and where these are
-/// called (``SessionConfiguration/callbacks``). By default, they do nothing.
+/// The methods are called in order with the session's completion handlers, and where these are
+/// called (``SessionConfiguration/callbacks``). By default, they do nothing. While
+/// ``SessionManager/maximumWaitingCallbacks`` wait, events are dropped, and their number is told.
 public protocol EventMonitor: Sendable {
     /// A step between the beginning and the end of a task.
     func request(_ task: TaskIdentifier, _ event: RequestEvent)
     /// An event of the session: the beginning and the end of tasks, and of the session.
     func session(_ event: SessionEvent)
+    /// So many events were dropped before the next one, because callbacks take too long.
+    func missed(_ events: Int)
 }
 
 extension EventMonitor {
@@ -18,6 +21,8 @@ extension EventMonitor {
     public func request(_ task: TaskIdentifier, _ event: RequestEvent) {}
     /// Does nothing.
     public func session(_ event: SessionEvent) {}
+    /// Does nothing.
+    public func missed(_ events: Int) {}
 }
 
 /// A step of a task.

@@ -55,6 +55,10 @@ public struct LoggingEventMonitor: EventMonitor {
         }
     }
 
+    public func missed(_ events: Int) {
+        logger.warning("events dropped", metadata: ["events": "\(events)"])
+    }
+
     private func completed(_ end: TaskCompletion) {
         var metadata = self.metadata(end.task, end.request)
         metadata["seconds"] = "\(end.metrics.total / .seconds(1))"

@@ -121,7 +121,7 @@ public final class ClientRuntime: Sendable {
         { [mailbox, isOpen] in _ = Self.post($0, mailbox, isOpen) }
     }
 
-    private static func post(
+    static func post(
         _ message: RuntimeMessage, _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>
     ) -> Bool {
         isOpen.withLock { isOpen in

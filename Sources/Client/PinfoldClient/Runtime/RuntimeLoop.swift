@@ -20,15 +20,16 @@ package final class RuntimeLoop {
     /// Whether new messages are rejected.
     private var isClosing = false
 
-    /// Sends a message to the loop from another thread.
+    /// Sends a message to the loop from another thread. Once the loop has ended, it is dropped,
+    /// with what waits for an answer to it.
     let post: @Sendable (RuntimeMessage) -> Void
 
     private init(
-        _ mailbox: Mailbox<RuntimeMessage>, _ woken: WakeQueue
+        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeQueue
     ) throws(Errno) {
         loop = try EventLoop()
         wakes = WakeBatch(of: loop, in: woken)
-        post = { mailbox.post($0) }
+        post = { _ = ClientRuntime.post($0, mailbox, isOpen) }
     }
 
     /// The thread's main function.
@@ -41,7 +42,7 @@ package final class RuntimeLoop {
         telling start: Monitor<Result<Void, Errno>?>
     ) {
         do throws(Errno) {
-            let runtime = try RuntimeLoop(mailbox, woken)
+            let runtime = try RuntimeLoop(mailbox, isOpen, woken)
             let receiver = MailboxReceiver(mailbox) { [unowned runtime] in runtime.handle($0) }
             try runtime.loop.add(
                 receiver, descriptor: receiver.descriptor, trigger: .levelReadable)

@@ -15,7 +15,9 @@ public struct SessionConfiguration: Sendable {
     /// Determines which requests use a proxy. By default, the environment's variables do, as in
     /// other programs. ``securityPolicy`` applies to the servers behind a proxy as well.
     public var proxies = ProxyConfiguration.environment
-    /// The minimum TLS version.
+    /// The minimum TLS version with servers, through proxies as well, and with proxies themselves.
+    /// Where a gateway intercepts TLS, the connection that this is about ends there; the gateway
+    /// has a minimum of its own for the servers.
     public var minimumTLS = TLSMinimumVersion.tls12
     /// Fields that are added to requests that do not have them.
     public var fields: HTTPFields = [:]
@@ -127,7 +129,8 @@ public struct SessionConfiguration: Sendable {
     /// Where completion handlers run, one after another.
     public var callbacks = CallbackExecution.serial
     /// Receives the session's events, in order with the completion handlers and where these are
-    /// called. See also ``SessionManager/events()``.
+    /// called, unless ``SessionManager/maximumWaitingCallbacks`` wait. See also
+    /// ``SessionManager/events()``.
     public var observer: (@Sendable (SessionEvent) -> Void)?
 
     /// Are told of every step of the session's tasks.

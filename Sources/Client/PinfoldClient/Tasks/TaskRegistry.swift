@@ -148,9 +148,16 @@ final class TaskRegistry: Sendable {
             callbackQueue.run { for observer in observers { observer.yield(event) } }
         }
         if callback == nil, monitors.isEmpty { return }
-        callbacks.run { [callback, monitors] in
+        let tell = { @Sendable [callback, monitors] (dropped: Int) in
+            Self.tell(monitors, dropped)
             callback?(event)
             for monitor in monitors { monitor.session(event) }
+        }
+        // The last one is not dropped.
+        if case .sessionInvalidated = event {
+            callbacks.run { tell(0) }
+        } else {
+            callbacks.offer(tell)
         }
     }
 
@@ -158,9 +165,14 @@ final class TaskRegistry: Sendable {
     func report(_ task: TaskIdentifier, _ event: @autoclosure () -> RequestEvent) {
         guard !monitors.isEmpty else { return }
         let event = event()
-        callbacks.run { [monitors] in
+        callbacks.offer { [monitors] dropped in
+            Self.tell(monitors, dropped)
             for monitor in monitors { monitor.request(task, event) }
         }
+    }
+
+    private static func tell(_ monitors: [any EventMonitor], _ dropped: Int) {
+        if dropped > 0 { for monitor in monitors { monitor.missed(dropped) } }
     }
 
     private func endIfOver() {

@@ -78,18 +78,14 @@ extension Transfer {
         }
         switch part {
         case .bytes(let bytes):
-            guard !bytes.isEmpty else { return true }
+            if bytes.isEmpty { return !rests(after: feed, upload) }
             // A pooled buffer: before version 2.38, glibc does not reuse freed aligned memory, and
             // may grow its heap by 64 MiB instead.
             let buffer = environment.loop.buffers.take(atLeast: bytes.count)
             buffer.writable.copyBytes(from: bytes)
             buffer.end = bytes.count
             give(buffer.readable, owner: buffer, isLast: false, upload)
-            if self.upload === upload, feed.pauseMilliseconds > 0 {
-                upload.isResting = true
-                pauseUpload(milliseconds: feed.pauseMilliseconds)
-                return false
-            }
+            if self.upload === upload, rests(after: feed, upload) { return false }
         case .end:
             self.upload = nil
             exchange?.contentEnded(trailers: nil)
@@ -100,6 +96,14 @@ extension Transfer {
                         .contentFailed, "the content cannot be read: \(error)", underlying: error))
         }
         return self.upload === upload
+    }
+
+    /// Whether there is a pause after a part, which then begins.
+    private func rests(after feed: any ContentFeed, _ upload: Upload) -> Bool {
+        guard feed.pauseMilliseconds > 0 else { return false }
+        upload.isResting = true
+        pauseUpload(milliseconds: feed.pauseMilliseconds)
+        return true
     }
 
     private func ask(_ feed: any ContentFeed, _ upload: Upload) {
@@ -135,8 +139,9 @@ extension Transfer {
         driveUpload()
     }
 
-    /// Handles the end of the pause after a part.
+    /// Handles the end of the pause after a part, in which nobody was idle.
     func restEnded() {
+        moved()
         upload?.isResting = false
         driveUpload()
     }

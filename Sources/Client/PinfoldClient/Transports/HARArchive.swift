@@ -36,13 +36,51 @@ public struct HARArchive: Sendable {
         }
     }
 
+    /// An entry of a file that has no place in ``HARArchive/entries``, and why.
+    ///
+    /// Browsers record what was no exchange of HTTP as well: pages' own data, WebSockets, requests
+    /// that were blocked; and exchanges whose content they have dropped.
+    public struct SkippedEntry: Sendable, Hashable, CustomStringConvertible {
+        /// Why an entry is skipped.
+        public enum Reason: Sendable, Hashable {
+            /// A member is missing or not valid, for example `request.method`.
+            case member(String)
+            /// The URL is not one of `http` or `https`.
+            case scheme
+            /// There was no response, as for a request that was blocked or failed.
+            case noResponse
+            /// The response is an interim one, or the beginning of another protocol.
+            case interim(status: Int)
+            /// The file does not have the content, of which there were so many bytes.
+            case contentLeftOut(bytes: Int64)
+        }
+
+        /// The number of the entry in `log.entries`, which counts from 0.
+        public let index: Int
+        /// The request's method and URL, as far as there are any.
+        public let method, url: String?
+        /// Why it is skipped.
+        public let reason: Reason
+
+        public var description: String {
+            let name = url.map { url in
+                let shown = ClientError.shown(url)
+                let end = shown.count > 200 ? "…" : ""
+                return " (\(method ?? "?") \(shown.prefix(200))\(end))"
+            }
+            return "log.entries[\(index)]\(name ?? "") \(reason.description)"
+        }
+    }
+
     /// The exchanges in their order.
     public var entries: [Entry]
+    /// The entries of the file that are left out, in their order.
+    public private(set) var skipped: [SkippedEntry] = []
 
     /// Creates an archive.
     public init(entries: [Entry] = []) { self.entries = entries }
 
-    /// Reads an archive.
+    /// Reads an archive. Entries that cannot be used are left out (``skipped``).
     ///
     /// - Parameters:
     ///   - bytes: The content of the file.
@@ -60,7 +98,11 @@ public struct HARArchive: Sendable {
         entries = []
         entries.reserveCapacity(values.count)
         for (index, value) in values.enumerated() {
-            entries.append(try Entry(value, index))
+            do throws(SkippedEntry.Reason) {
+                entries.append(try Entry(value))
+            } catch {
+                skipped.append(SkippedEntry(index, value["request"], error))
+            }
         }
     }
 
@@ -80,15 +122,11 @@ public enum HARError: Error, Sendable, CustomStringConvertible {
     case document(DocumentError)
     /// It has no `log` with `entries`.
     case noEntries
-    /// The member of an entry, which counts from 0, is missing or not valid.
-    case entry(Int, member: String)
 
     public var description: String {
         switch self {
         case .document(let error): "the archive is not JSON: \(error)"
         case .noEntries: "the archive has no log.entries; expected an HTTP Archive (HAR 1.2)"
-        case .entry(let index, let member):
-            "the archive's log.entries[\(index)] has no valid \(member)"
         }
     }
 }
@@ -114,46 +152,94 @@ extension HARArchive.Entry {
 
 // MARK: - Reading
 
+extension HARArchive.SkippedEntry {
+    fileprivate init(_ index: Int, _ request: DocumentValue?, _ reason: Reason) {
+        func text(_ member: String) -> String? {
+            if case .string(let text)? = request?[member] { text } else { nil }
+        }
+        (self.index, self.reason) = (index, reason)
+        (method, url) = (text("method"), text("url"))
+    }
+}
+
+extension HARArchive.SkippedEntry.Reason: Error, CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .member(let member): "has no valid \(member)"
+        case .scheme: "has no http or https URL"
+        case .noResponse: "has no response: its response.status is 0"
+        case .interim(let status): "has no final response: its response.status is \(status)"
+        case .contentLeftOut(let bytes):
+            "is without the response's content of \(bytes) bytes: it has no response.content.text"
+        }
+    }
+}
+
 extension HARArchive.Entry {
-    fileprivate init(_ value: DocumentValue, _ index: Int) throws(HARError) {
-        func text(_ value: DocumentValue?, _ member: String) throws(HARError) -> String {
-            guard case .string(let text)? = value else {
-                throw .entry(index, member: member)
-            }
+    private typealias Reason = HARArchive.SkippedEntry.Reason
+
+    fileprivate init(_ value: DocumentValue) throws(HARArchive.SkippedEntry.Reason) {
+        func text(_ value: DocumentValue?, _ member: String) throws(Reason) -> String {
+            guard case .string(let text)? = value else { throw .member(member) }
             return text
         }
-        let method = try text(value["request"]?["method"], "request.method")
-        let url = try text(value["request"]?["url"], "request.url")
-        guard let method = HTTPRequest.Method(rawValue: method),
-            let request = try? HTTPRequest(
-                method, url, fields: Self.fields(value["request"]?["headers"]))
-        else { throw .entry(index, member: "request.url") }
+        let request = try Self.request(
+            try text(value["request"]?["method"], "request.method"),
+            try text(value["request"]?["url"], "request.url"),
+            Self.fields(value["request"]?["headers"]))
         guard case .number(let number)? = value["response"]?["status"],
-            let status = number.integer, (100...999).contains(status)
-        else { throw .entry(index, member: "response.status") }
+            let status = number.integer, status == 0 || (100...999).contains(status)
+        else { throw .member("response.status") }
+        guard status != 0 else { throw .noResponse }
+        guard status >= 200 else { throw .interim(status: Int(status)) }
         let phrase = (try? text(value["response"]?["statusText"], "")) ?? ""
         var fields = Self.fields(value["response"]?["headers"])
         for name in [HTTPField.Name.contentEncoding, .contentLength, .transferEncoding] {
             fields[name] = nil
         }
+        let head = HTTPResponse(
+            status: .init(code: Int(status), reasonPhrase: phrase), headerFields: fields)
         let content = value["response"]?["content"]
         guard let bytes = Self.content(content?["text"], content?["encoding"]) else {
-            throw .entry(index, member: "response.content")
+            throw .member("response.content")
+        }
+        if bytes.isEmpty, let size = Self.missingBytes(content, of: request.method, head.status) {
+            throw .contentLeftOut(bytes: size)
         }
         let posted = value["request"]?["postData"]
         guard
             let sent = Self.content(posted?["text"], posted?["_encoding"] ?? posted?["encoding"])
-        else { throw .entry(index, member: "request.postData") }
+        else { throw .member("request.postData") }
         var took: Duration?
         if case .number(let time)? = value["time"], time.double >= 0, time.double < 1e12 {
             took = .microseconds(Int64(time.double * 1000))
         }
         self.init(
             startedDateTime: (try? text(value["startedDateTime"], "")) ?? "",
-            request: request, requestContent: sent,
-            response: HTTPResponse(
-                status: .init(code: Int(status), reasonPhrase: phrase), headerFields: fields),
-            content: bytes, time: took)
+            request: request, requestContent: sent, response: head, content: bytes, time: took)
+    }
+
+    private static func request(
+        _ method: String, _ url: String, _ fields: HTTPFields
+    ) throws(Reason) -> HTTPRequest {
+        guard let method = HTTPRequest.Method(rawValue: method) else {
+            throw .member("request.method")
+        }
+        if let request = try? HTTPRequest(method, url, fields: fields) { return request }
+        guard let scheme = URIReference(encoding: url)?.scheme else { throw .member("request.url") }
+        throw ["http", "https"].contains(scheme) ? .member("request.url") : .scheme
+    }
+
+    /// How much content there was, if the file has none of it. What has no content by its method or
+    /// status may have a size there, and what redirects is not read.
+    private static func missingBytes(
+        _ content: DocumentValue?, of method: HTTPRequest.Method, _ status: HTTPResponse.Status
+    ) -> Int64? {
+        guard content?["text"] == nil || content?["text"] == .null, method != .head,
+            status.code != 204, status.kind != .redirection,
+            case .number(let size)? = content?["size"], let bytes = size.integer, bytes > 0
+        else { return nil }
+        return Int64(bytes)
     }
 
     /// Fields that are not valid, such as the pseudo-header fields that browsers write, are left

@@ -59,12 +59,11 @@ public final class HARRecorder: SessionTransport {
         let started = Clock.monotonicMicroseconds()
         let maximum = maximumContentBytes
         let sent = Locked<[UInt8]?>([])
-        let content = request.content.observed { part in
-            sent.withLock { $0.append(part, upTo: maximum) }
+        var watched = request
+        watched.content = request.content.observed { part in
+            if let part { sent.withLock { $0.append(part, upTo: maximum) } }
         }
-        let response = try await base.response(
-            to: TransportRequest(
-                head: request.head, framing: request.framing, content: content))
+        let response = try await base.response(to: watched)
         let record: @Sendable ([UInt8]) -> Void = { [self] content in
             guard let sent = sent.withLock({ $0 }) else { return }
             var entry = HARArchive.Entry(
@@ -167,34 +166,23 @@ extension TransportResponse {
             whole([])
             return self
         }
-        switch content {
-        case .bytes(let bytes):
-            if bytes.count <= maximum, error == nil { whole(bytes) }
+        if error != nil { return self }
+        if let bytes = content.bytes {
+            if bytes.count <= maximum { whole(bytes) }
             return self
-        case .source(let source):
-            let error = error
-            // Whoever reads a content of known length does not wait for its end.
-            let length = head.contentLength.map { Int(clamping: $0) }
-            let observed: Source = { take in
-                let kept = Locked<[UInt8]?>([])
-                try await source { part in
-                    let all: [UInt8]? = kept.withLock { bytes in
-                        guard let count = bytes?.count, count + part.count <= maximum else {
-                            bytes = nil
-                            return nil
-                        }
-                        bytes?.append(contentsOf: part)
-                        return bytes?.count == length && error == nil ? bytes.take() : nil
-                    }
-                    if let all { whole(all) }
-                    let isWanted = await take(part)
-                    if !isWanted { kept.withLock { $0 = nil } }
-                    return isWanted
-                }
-                if error == nil, let bytes = kept.withLock({ $0 }) { whole(bytes) }
-            }
-            return replacing(.source(observed))
         }
+        // Whoever reads a content of known length does not wait for its end.
+        let length = head.contentLength.map { Int(clamping: $0) }
+        let kept = Locked<[UInt8]?>([])
+        var response = self
+        response.content = content.observed { part in
+            let all: [UInt8]? = kept.withLock { bytes in
+                if let part { bytes.append(part, upTo: maximum) }
+                return part == nil || bytes?.count == length ? bytes.take() : nil
+            }
+            if let all { whole(all) }
+        }
+        return response
     }
 }
 
@@ -204,7 +192,8 @@ extension TransportResponse {
 ///
 /// A request is answered by the next entry with its method and URL that has not answered one yet;
 /// once all have, by the last one again. The content of the request need not be the same. Requests
-/// without an entry fail with ``ClientError/Reason/transportFailed``.
+/// without an entry fail with ``ClientError/Reason/transportFailed``; the error says why the
+/// archive's entry was left out (``HARArchive/skipped``), if there was one.
 public final class HARReplayer: SessionTransport {
     private struct Key: Hashable {
         var method: String
@@ -216,19 +205,23 @@ public final class HARReplayer: SessionTransport {
     }
 
     private let entries: [Key: [HARArchive.Entry]]
+    private let skipped: [HARArchive.SkippedEntry]
     private let next = Locked<[Key: Int]>([:])
 
     /// Creates a transport that answers from an archive.
     public init(_ archive: HARArchive) {
         entries = Dictionary(grouping: archive.entries) { Key($0.request) }
+        skipped = archive.skipped
     }
 
     public func response(to request: TransportRequest) async throws -> TransportResponse {
         let key = Key(request.head)
         guard let found = entries[key] else {
+            let skipped = skipped.first { $0.method == key.method && $0.url == key.url }
             throw ClientError(
                 .transportFailed,
-                "the archive has no response to \(key.method) \(ClientError.shown(key.url))",
+                "the archive has no response to \(key.method) \(ClientError.shown(key.url))"
+                    + (skipped.map { ": log.entries[\($0.index)] \($0.reason)" } ?? ""),
                 of: request.head)
         }
         let index = next.withLock { next in
@@ -247,8 +240,8 @@ extension SessionManager {
     /// and retries and cookies, which are the other session's.
     ///
     /// Servers are evaluated by this session, and client certificates are this one's. The other one
-    /// has the default policy, or the same as this one; with pins, anchors, trust policies or
-    /// client certificates that this session lacks, it cannot be created.
+    /// has the default policy, or the same as this one; with pins, anchors, trust policies, client
+    /// certificates or a minimum version of TLS that this session lacks, it cannot be created.
     ///
     /// A ``HARRecorder`` records what it answers.
     public var transport: any SessionTransport { NetworkTransport(session: self) }

@@ -10,9 +10,9 @@ import Locking
 ///     var configuration = SessionConfiguration()
 ///     configuration.transport = mock
 ///
-/// The first closure that was added for the method and the URL of a request answers it. Errors that
-/// closures throw, delays and streams are those of ``TransportResponse`` and
-/// ``SessionTransport/response(to:)``.
+/// The closure that was added last for the method and the URL of a request answers it, so that a
+/// test can replace what all tests have in common. Errors that closures throw, delays and streams
+/// are those of ``TransportResponse`` and ``SessionTransport/response(to:)``.
 public final class MockTransport: SessionTransport {
     /// Answers a request.
     public typealias Handler = @Sendable (TransportRequest) async throws -> TransportResponse
@@ -76,7 +76,7 @@ public final class MockTransport: SessionTransport {
         let handler = state.withLock { state in
             if state.requests.count == Self.maximumRequests { state.requests.removeFirst() }
             state.requests.append(head)
-            return state.routes.first { route in
+            return state.routes.last { route in
                 (route.method ?? head.method) == head.method
                     && (route.url == url || route.url == plain)
             }?.handler

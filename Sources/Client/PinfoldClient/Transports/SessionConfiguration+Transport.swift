@@ -16,6 +16,9 @@ extension SessionConfiguration {
         guard securityPolicy == behind.securityPolicy || securityPolicy == .default else {
             throw refuse("the configuration's securityPolicy")
         }
+        guard minimumTLS != .tls13 || behind.minimumTLS == .tls13 else {
+            throw refuse("the configuration's minimumTLS")
+        }
         guard clientCertificates.allSatisfy({ behind.clientCertificates.contains($0) }) else {
             throw refuse("one of the configuration's clientCertificates")
         }

@@ -35,7 +35,8 @@ public protocol SessionTransport: Sendable {
     /// default, it is `nil`. A transport that passes requests on to another one returns that one's.
     ///
     /// That session evaluates the servers, so a session in front of it cannot be created with a
-    /// security policy, anchors, trust policies or client certificates that it does not have.
+    /// security policy, anchors, trust policies or client certificates that it does not have, or
+    /// with a higher minimum version of TLS.
     var sendingSession: SessionManager? { get }
 }
 
@@ -48,13 +49,35 @@ extension SessionTransport {
 }
 
 /// A request that reaches a ``SessionTransport``.
+///
+/// A transport that passes requests on may change them before:
+///
+///     func response(to request: TransportRequest) async throws -> TransportResponse {
+///         var request = request
+///         request.head.headerFields[.userAgent] = "probe"
+///         return try await base.response(to: request)
+///     }
 public struct TransportRequest: Sendable {
     /// The request as it would be sent, with its cookies and the conditions of the cache.
-    public let head: HTTPRequest
+    public var head: HTTPRequest
     /// Whether there is content, and how its end is known.
-    public let framing: Framing
+    public var framing: Framing
     /// The content.
-    public let content: TransportContent
+    public var content: TransportContent
+
+    /// Creates a request, for a transport that is called by another one or by a test.
+    ///
+    /// - Parameters:
+    ///   - head: See ``head``.
+    ///   - content: The content, or `nil` for none.
+    ///   - framing: See ``framing``. If it is `nil`, it is that of the content: the length of bytes
+    ///     is known, that of a sequence is not.
+    public init(head: HTTPRequest, content: TransportContent? = nil, framing: Framing? = nil) {
+        self.head = head
+        self.content = content ?? TransportContent([])
+        self.framing =
+            framing ?? content.map { $0.length.map { .length(Int64($0)) } ?? .unknown } ?? .none
+    }
 
     /// Whether a request has content, and how its end is known.
     public enum Framing: Sendable, Hashable {
@@ -75,73 +98,15 @@ public struct TransportRequest: Sendable {
     }
 }
 
-/// The content of a request that reaches a ``SessionTransport``, part by part. It can be read once,
-/// by one task, and need not be read.
-public struct TransportContent: AsyncSequence, Sendable {
-    public typealias Element = [UInt8]
-
-    let pipe: ContentPipe
-    /// Is told of every part that is read.
-    private(set) var observer: (@Sendable ([UInt8]) -> Void)?
-
-    init(pipe: ContentPipe) { self.pipe = pipe }
-
-    public func makeAsyncIterator() -> Iterator { Iterator(content: self) }
-
-    /// Iterates over the parts as they arrive.
-    public struct Iterator: AsyncIteratorProtocol {
-        let content: TransportContent
-
-        /// Returns the next part, which is never empty, or `nil` at the end.
-        ///
-        /// - Throws: `CancellationError` if the request ends before its content.
-        public mutating func next() async throws -> [UInt8]? { try await content.next() }
-
-        public mutating func next(
-            isolation actor: isolated (any Actor)?
-        ) async throws -> [UInt8]? { try await content.next() }
-    }
-
-    /// Collects all of the content.
-    public func collect() async throws -> [UInt8] {
-        var bytes: [UInt8] = []
-        while let part = try await next() { bytes += part }
-        return bytes
-    }
-
-    private func next() async throws -> [UInt8]? {
-        let part = try await pipe.next()
-        if let part { observer?(part) }
-        return part
-    }
-
-    /// The same content, of which one more is told as it is read.
-    func observed(by added: @escaping @Sendable ([UInt8]) -> Void) -> TransportContent {
-        var content = self
-        let earlier = observer
-        content.observer = { part in
-            earlier?(part)
-            added(part)
-        }
-        return content
-    }
-}
-
 /// The answer of a ``SessionTransport``.
 public struct TransportResponse: Sendable {
-    /// Passes on the parts of the content, until it is told that no more are wanted.
-    typealias Source = @Sendable (_ take: @Sendable ([UInt8]) async -> Bool) async throws -> Void
-
-    enum Content: Sendable {
-        case bytes([UInt8])
-        case source(Source)
-    }
-
     /// Status and fields. If there is no Content-Length, it is added, unless the length is unknown
     /// or there is an ``error``. Content that is shorter than the Content-Length is interrupted.
     /// The status must not be that of an interim response (100 to 199).
     public var head: HTTPResponse
-    private(set) var content: Content
+    /// The content. Where it is replaced, a Content-Length in the head has to be that of the new
+    /// one, or removed.
+    public var content: TransportContent
     /// The trailers.
     public var trailers: HTTPFields = [:]
     /// How long the head is delayed.
@@ -155,7 +120,7 @@ public struct TransportResponse: Sendable {
         status: HTTPResponse.Status = .ok, fields: HTTPFields = [:], content: [UInt8] = []
     ) {
         head = HTTPResponse(status: status, headerFields: fields)
-        self.content = .bytes(content)
+        self.content = TransportContent(content)
     }
 
     /// Creates a response with text, in UTF-8. Without a Content-Type, it is `text/plain`.
@@ -177,16 +142,7 @@ public struct TransportResponse: Sendable {
         status: HTTPResponse.Status = .ok, fields: HTTPFields = [:], stream: Parts
     ) where Parts.Element == [UInt8] {
         head = HTTPResponse(status: status, headerFields: fields)
-        content = .source { take in
-            for try await part in stream { guard await take(part) else { return } }
-        }
-    }
-
-    /// Returns the response with other content.
-    func replacing(_ content: Content) -> TransportResponse {
-        var response = self
-        response.content = content
-        return response
+        content = TransportContent(stream)
     }
 
     private mutating func setType(_ type: String) {
@@ -195,9 +151,7 @@ public struct TransportResponse: Sendable {
 
     /// The length of the content, if it is known. Content with an error instead of its end has
     /// none: a response is complete with the last byte of its length.
-    var length: Int? {
-        if case .bytes(let bytes) = content, error == nil { bytes.count } else { nil }
-    }
+    var length: Int? { error == nil ? content.length : nil }
 }
 
 /// A fault of the network, as a ``SessionTransport`` can have it.

@@ -26,16 +26,12 @@ enum TransportCall {
                 let response = try await transport.response(to: request)
                 if response.delay > .zero { try await Task.sleep(for: response.delay) }
                 tell(.head(response.head, length: response.length))
-                let pass: @Sendable ([UInt8]) async -> Bool = { part in
-                    guard !part.isEmpty else { return !Task.isCancelled }
+                for try await part in response.content {
+                    guard !Task.isCancelled else { return }
                     let isAccepted: Void? = await withCheckedContinuation { continuation in
                         tell(.part(part, AwaitedWork(continuation)))
                     }
-                    return isAccepted != nil
-                }
-                switch response.content {
-                case .bytes(let bytes): guard await pass(bytes) else { return }
-                case .source(let source): try await source(pass)
+                    guard isAccepted != nil else { return }
                 }
                 if let error = response.error { throw error }
                 tell(.end(response.trailers))

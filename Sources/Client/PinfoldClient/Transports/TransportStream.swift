@@ -96,8 +96,8 @@ final class TransportStream: UpstreamStream {
         let (post, number) = (runtime.post, number)
         call = TransportCall.begin(
             TransportRequest(
-                head: sent, framing: TransportRequest.Framing(request.framing),
-                content: TransportContent(pipe: pipe)),
+                head: sent, content: TransportContent(pipe: pipe),
+                framing: TransportRequest.Framing(request.framing)),
             of: transport
         ) { post(.transport(stream: number, $0)) }
         return true

@@ -49,23 +49,10 @@ struct PrettyJSON {
         text += hasColors ? "\u{1B}[\(color.rawValue)m\(part)\u{1B}[0m" : part
     }
 
-    /// JSON in which the control characters that it need not escape are, so that none reaches the
-    /// terminal.
-    private static func escaped(_ json: String) -> String {
-        let controls: ClosedRange<UInt32> = 0x7F...0x9F
-        guard json.unicodeScalars.contains(where: { controls.contains($0.value) }) else {
-            return json
-        }
-        return json.unicodeScalars.map { scalar in
-            controls.contains(scalar.value)
-                ? "\\u00" + String(scalar.value, radix: 16) : String(Character(scalar))
-        }.joined()
-    }
-
     private mutating func append(_ value: DocumentValue, indentation: String) {
         let inner = indentation + "  "
         switch value {
-        case .string, .data, .date: append(Self.escaped(value.description), .string)
+        case .string, .data, .date: append(TerminalText.escaped(value.description), .string)
         case .number: append(value.description, .number)
         case .null, .boolean: append(value.description, .word)
         case .array(let values):
@@ -87,7 +74,7 @@ struct PrettyJSON {
             text += "{"
             for (index, member) in dictionary.members.enumerated() {
                 text += (index > 0 ? ",\n" : "\n") + inner
-                append(Self.escaped(DocumentValue.string(member.key).description), .key)
+                append(TerminalText.escaped(DocumentValue.string(member.key).description), .key)
                 text += ": "
                 append(member.value, indentation: inner)
             }

@@ -7,7 +7,7 @@ package protocol NameSource: Sendable {
     ///
     /// - Parameters:
     ///   - host: in lower case, or an address without brackets.
-    ///   - later: called once, on any thread, if the answer is ``NameAnswer/later``.
+    ///   - later: called once, on any thread, if the answer is ``NameAnswer/later(cancel:)``.
     func lookUp(
         host: String, port: UInt16, later: @escaping @Sendable (ResolveResult) -> Void
     ) -> NameAnswer
@@ -19,6 +19,6 @@ package enum NameAnswer: Sendable {
     case unknown
     /// These are its addresses; none: it has none.
     case addresses([IPAddress])
-    /// It is being looked up.
-    case later
+    /// It is being looked up, until the answer comes or is not wanted any more.
+    case later(cancel: @Sendable () -> Void)
 }

@@ -75,6 +75,8 @@ final class ConnectOperation: EventHandler {
     private let started: Int64
     /// When the lookup began; 0 if there was none.
     private var lookupStarted: Int64 = 0
+    /// Ends a lookup by another source than the resolver.
+    private var cancelLookup: (@Sendable () -> Void)?
     /// Where it notes what it is doing.
     let timeline: ConnectionTimeline
 
@@ -147,7 +149,9 @@ final class ConnectOperation: EventHandler {
                 addresses.isEmpty
                     ? self.resolved(.failed(.noData)) : self.arrived(addresses, isComplete: true)
             }
-        case .later: timeline.enter(.dns, at: started)
+        case .later(let cancel):
+            cancelLookup = cancel
+            timeline.enter(.dns, at: started)
         }
         return true
     }
@@ -162,6 +166,7 @@ final class ConnectOperation: EventHandler {
     /// Handles the lookup's answer.
     func resolved(_ result: ResolveResult) {
         guard !finished else { return }
+        cancelLookup = nil
         if lookupStarted > 0 { countLookup(result) }
         switch result {
         case .resolved(let answer): arrived(answer)
@@ -363,6 +368,7 @@ final class ConnectOperation: EventHandler {
     private func close() {
         finished = true
         completion = nil
+        cancelLookup.take()?()
         for index in attempts.indices { drop(index) }
         environment.loop.remove(self)
     }

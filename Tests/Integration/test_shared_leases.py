@@ -191,6 +191,54 @@ def test_what_may_not_be_stored_is_asked_for_by_all_without_waiting(fleet, scrip
     assert sum(leases(one) for one in three) == 1
 
 
+def test_one_gateway_has_a_stale_response_confirmed(fleet, scripted_origin):
+    def answer(seen: Request) -> bytes:
+        if "if-none-match" in seen:
+            return reply(b"", "304 Not Modified", FRESH, 'ETag: "v"', length=False)
+        return reply(b"whole", "200 OK", "Cache-Control: max-age=2", 'ETag: "v"')
+
+    there = Held(answer)
+    there.release.set()
+    url = scripted_origin(there).url("/")
+    three = fleet(3, PATIENT, wait=LONG)
+    for one in three:
+        assert get(one, url).body == b"whole"
+    for one in three:
+        until(lambda one=one: get(one, url, Cache_Control="only-if-cached").status == 504,
+              "it is stale", 20)
+    there.asked.clear()
+    there.release.clear()
+    with asking(three, url) as wires:
+        until(lambda: sum(waiting(one) for one in three) == 2, "two wait", 20)
+        there.release.set()
+        responses = [wire.read() for wire in wires]
+    assert [response.body for response in responses] == [b"whole"] * 3
+    assert len(there.asked) == 1
+    assert sum(is_shared_hit(response) for response in responses) == 2
+
+
+def test_what_has_to_be_confirmed_each_time_is_not_waited_for_each_time(fleet, scripted_origin):
+    def answer(seen: Request) -> bytes:
+        if "if-none-match" in seen:
+            return reply(b"", "304 Not Modified", "Cache-Control: max-age=0", 'ETag: "v"',
+                         length=False)
+        return reply(b"whole", "200 OK", "Cache-Control: max-age=0", 'ETag: "v"')
+
+    there = Held(answer)
+    there.release.set()
+    url = scripted_origin(there).url("/")
+    two = fleet(2, PATIENT, wait=LONG)
+    for one in two:
+        assert get(one, url).body == b"whole"
+        assert get(one, url).body == b"whole"
+    before = len(there.asked)
+    there.release.clear()
+    with asking(two, url) as wires:
+        there.wait_asked(before + 2)
+        there.release.set()
+        assert all(wire.read().body == b"whole" for wire in wires)
+
+
 def test_what_is_too_large_for_the_engine_is_asked_for_by_all(fleet, scripted_origin):
     there = Held(lambda _: reply(bytes(5000), "200 OK", FRESH))
     url = scripted_origin(there).url("/")

@@ -44,17 +44,6 @@ extension Exchange {
         }
     }
 
-    /// Whether its response may be one for all, so that one gateway of a fleet should ask for it. A
-    /// request with a cookie is not compared with those of other gateways: where the response is
-    /// not known to be shared it might be personal.
-    var mayFetchForFleet: Bool {
-        let present = request.fields.present
-        guard case .none = collapsing.role, passes == 0, !present.contains(.cookie), let origin
-        else { return false }
-        return CacheDecision.mayCollapse(request.method, with: present, .uriMiss)
-            && origin.cacheStores && origin.caching.sliceBytes == nil
-    }
-
     /// How long misses of a key proceed alone after waiting did not help one.
     private static let aloneMilliseconds: Int64 = 30_000
 
@@ -218,18 +207,6 @@ extension Exchange {
         queue.remote = []
         let loop = environment.loop
         loop.afterTurn { Self.release(queue, on: loop) }
-    }
-
-    /// The response that all gateways wait for is stored, or will not be. If there is none, another
-    /// exchange of this gateway may have the lease as well, and asks for the next one.
-    @inline(never)
-    private func endLease(_ end: FlightEnd) {
-        guard let lease = collapsing.takeLease() else { return }
-        switch end {
-        case .stored: lease.end(.stored)
-        case .notStored: lease.end(.notStored)
-        case .failed: break
-        }
     }
 
     /// Releases the followers, a portion in each turn: there may be thousands.

@@ -111,6 +111,7 @@ extension Exchange {
     package func loaded(_ result: LoadResult) {
         if let reader = serving.reader { return reader.loaded(result) }
         guard goesOn(after: .loaded) else { return }
+        if caching.askForFresh == .asking, goesOnWithStale(after: result) { return }
         switch result {
         case .found(let responses, let isShared):
             let hits = isShared ? WorkerCounter.cacheSharedHits : .cacheDiskHits
@@ -195,12 +196,14 @@ extension Exchange {
             if case .answered = collapsing.role { return serveCollapsed(response, hit) }
             serve(response, hit)
         case .validate(let validation):
+            if asksForFresh(insteadOf: response, because: validation.reason, view) { return }
             if caching.key == nil { caching.identify(by: CacheKey(view)) }
             caching.validate(response, by: validation)
             caching.forward(because: validation.reason)
             report.used(cache: .miss)
             forwardOrWait()
         case .forward(let reason):
+            if asksForFresh(insteadOf: response, because: reason, view) { return }
             if caching.key == nil { caching.identify(by: CacheKey(view)) }
             // It may be served in place of an error, or be updated by the response to a HEAD.
             caching.found(response)

@@ -47,6 +47,9 @@ package protocol CacheLevel: ChunkSource {
     /// Its counts since the start.
     func statistics() -> LevelStatistics
 
+    /// Whether other gateways use it as well, so that it may have what they have fetched.
+    var isShared: Bool { get }
+
     // MARK: Looking
 
     /// The different lists of names that the key's variants nominate by Vary; empty if it does not
@@ -163,6 +166,7 @@ package protocol CacheLevel: ChunkSource {
 
 // For levels that have nothing to wake, and that nobody waits for.
 extension CacheLevel {
+    package var isShared: Bool { false }
     package func purge(_ purges: [Purge], _ now: Int64) { purge() }
     package func addTagFields(_ names: [[UInt8]]) {}
     package func wakeReaders() {}

@@ -56,6 +56,9 @@ package struct LevelLoad: Sendable {
     /// that gateways share sees to it that one of them does (`LoadResult.lead`), for which the
     /// others wait.
     package var fetches = false
+    /// What the asker has, and has to have confirmed unless there is a fresh response of the same
+    /// variant: only that is wanted, and takes its place in memory.
+    package var stale: CachedResponse?
     package var completion: @Sendable (LoadResult) -> Void
 
     /// Runs `body` with a view of the key.
@@ -68,7 +71,9 @@ package struct LevelLoad: Sendable {
         _ response: CachedResponse, isNear: Bool = false,
         _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> CachedResponse? {
-        guard let look else { return memory.promote(response, isNear: isNear, isCurrent) }
+        guard let look else {
+            return memory.promote(response, isNear: isNear, insteadOf: stale, isCurrent)
+        }
         let current = memory.isCurrent(response, isCurrent)
         if !current { look.noteChange() }
         return current ? response : nil

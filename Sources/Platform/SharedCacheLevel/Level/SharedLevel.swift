@@ -152,6 +152,8 @@ package final class SharedLevel: CacheLevel {
 
     package var largestBody: UInt64 { options.maximumObject }
 
+    package var isShared: Bool { true }
+
     package func statistics() -> LevelStatistics {
         shared.withLock { state in
             var statistics = LevelStatistics(name: "shared", state: state.level)

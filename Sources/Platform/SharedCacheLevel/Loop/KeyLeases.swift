@@ -14,7 +14,7 @@ struct KeyLeases {
         weak var lease: FetchLease?
         let began: Int64
         var prolongAt: Int64
-        /// Whether a response was stored meanwhile.
+        /// Whether a response was stored meanwhile that is fresh.
         var hasStored = false
     }
 
@@ -53,7 +53,7 @@ struct KeyLeases {
         remind(at: time)
     }
 
-    mutating func noteStore(_ digest: [UInt8]) { held[digest]?.hasStored = true }
+    mutating func noteFresh(_ digest: [UInt8]) { held[digest]?.hasStored = true }
 
     /// It is not this gateway's any longer, or its end has come; `nil` if it was not.
     @discardableResult

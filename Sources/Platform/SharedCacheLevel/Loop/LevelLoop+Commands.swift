@@ -102,7 +102,7 @@ extension LevelLoop {
             ownChunks: ownChunks, token: token)
         guard let text = makeText(pending, field) else { return refuse(store) }
         let milliseconds = lifetime(of: response)
-        noteStore(digest)
+        noteStore(response, digest)
         sendChunks(pending, milliseconds)
         for field in pending.fields { askForPredecessor(pending.digest, field, token) }
         sendTransaction(pending, text, milliseconds)

@@ -1,4 +1,5 @@
 import CacheStore
+import Clocks
 import RedisProtocol
 import SharedCache
 
@@ -196,7 +197,9 @@ extension LevelLoop {
         let (trust, policy) = (pending.load.trust, pending.load.policy)
         var shared: UInt64 = 0
         for load in loads {
-            if load.trust == trust, load.policy == policy {
+            if load.trust == trust, load.policy == policy,
+                (load.stale == nil) == (pending.load.stale == nil)
+            {
                 shared += 1
                 load.completion(.found(found, isShared: true))
             } else {
@@ -292,8 +295,10 @@ extension LevelLoop {
             for: options.leaseMilliseconds)
     }
 
-    func noteStore(_ digest: [UInt8]) {
-        leases.noteStore(digest)
+    func noteStore(_ response: CachedResponse, _ digest: [UInt8]) {
+        // Who has waited could not use what has to be confirmed again.
+        guard response.metadata.isFresh(at: Clock.wallSeconds()) else { return }
+        leases.noteFresh(digest)
         // Others may have waited for what this gateway has stored.
         if let wait = leases.waits[digest], wait.lookAt != nil {
             wait.lookAt = now

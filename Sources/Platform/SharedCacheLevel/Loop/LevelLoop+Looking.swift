@@ -1,5 +1,6 @@
 import CachePolicy
 import CacheStore
+import Clocks
 import RedisProtocol
 import SharedCache
 
@@ -34,6 +35,9 @@ extension LevelLoop {
             }
         }
         keepWanted(pending)
+        if let stale = pending.load.stale {
+            pending.found = pending.found.filter { isFresh($0, for: pending, insteadOf: stale) }
+        }
         pending.missing = 1
         for found in pending.found { askForBody(pending, found) }
         came(pending)
@@ -139,6 +143,27 @@ extension LevelLoop {
         pending.found = pending.found.filter { known.insert($0.vary).inserted }
     }
 
+    /// Whether a value is a fresh one of the variant that the asker has, but stale.
+    private func isFresh(
+        _ found: FoundValue, for pending: PendingLoad, insteadOf stale: CachedResponse
+    ) -> Bool {
+        guard found.vary == stale.varyKey, found.value.trust == stale.policy,
+            found.staleSince == nil
+        else { return false }
+        return metadata(of: found, for: pending)?.isFresh(at: Clock.wallSeconds()) ?? false
+    }
+
+    private func metadata(of found: FoundValue, for pending: PendingLoad) -> StoredMetadata? {
+        guard let times = engine.clock.toOwn(found.value.times) else { return nil }
+        return found.bytes.withUnsafeBytes { bytes in
+            let head = UnsafeRawBufferPointer(rebasing: bytes[found.value.head])
+            return StoredMetadata(
+                storedHead: head.bindMemory(to: UInt8.self).span, times: times,
+                hasQuery: pending.load.key.contains(UInt8(ascii: "?")),
+                options: pending.load.policy)
+        }
+    }
+
     // MARK: Bodies in chunks
 
     private func askForBody(_ pending: PendingLoad, _ found: FoundValue) {
@@ -239,13 +264,9 @@ extension LevelLoop {
         _ pending: PendingLoad, _ found: FoundValue
     ) -> CachedResponse? {
         let (load, value) = (pending.load, found.value)
-        guard let times = engine.clock.toOwn(value.times) else { return nil }
+        guard let metadata = metadata(of: found, for: pending) else { return nil }
         return found.bytes.withUnsafeBytes { bytes -> CachedResponse? in
             let head = UnsafeRawBufferPointer(rebasing: bytes[value.head])
-            let made = StoredMetadata(
-                storedHead: head.bindMemory(to: UInt8.self).span, times: times,
-                hasQuery: load.key.contains(UInt8(ascii: "?")), options: load.policy)
-            guard let metadata = made else { return nil }
             let loaded = LoadedHead(
                 vary: found.vary, metadata: metadata, policy: value.trust, head: head,
                 staleSince: found.staleSince)

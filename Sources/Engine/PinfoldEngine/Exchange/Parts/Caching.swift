@@ -17,11 +17,18 @@ extension Exchange {
         private(set) var confirmed: ConfirmedResponse?
         /// A stored response that is outdated if the current response arrives completely.
         private(set) var outdated: CachedResponse?
+        /// Whether other gateways were asked for a fresh response in place of a stale one.
+        private(set) var askForFresh = AskForFresh.notAsked
         /// Content read only to see whether the response arrives completely, in bytes.
         private(set) var bytesReadInVain: UInt64 = 0
         /// The stored response that is being revalidated in the background; `nil` in an exchange of
         /// a client.
         private(set) var revalidated: CachedResponse?
+
+        /// How far that has come: it is done once.
+        enum AskForFresh { case notAsked, asking, asked }
+
+        mutating func asksForFresh(_ step: AskForFresh) { askForFresh = step }
 
         // MARK: The key
 

@@ -142,7 +142,7 @@ struct SentinelLevelTests {
     }
 
     @Test func `is found with the password of the Sentinels, and not without it`() throws {
-        let engines = try WatchedEngines(password: "right")
+        let engines = try WatchedEngines("requirepass right")
         for (password, reason) in [
             (nil, SharedLevelReason.passwordRequired), ("wrong", .wrongPassword),
         ] {
@@ -152,6 +152,43 @@ struct SentinelLevelTests {
         let server = try engines.server(password: "right")
         let level = try engines.first.level { $0.server = server }
         level.close()
+    }
+
+    @Test func `is found with a user of the Sentinels`() throws {
+        let engines = try WatchedEngines(
+            "user default off", "user watch on >right +auth +sentinel|get-master-addr-by-name")
+        var sentinels = SharedLevelOptions.Sentinels(
+            [try engines.node(engines.sentinelPlace)], master: WatchedEngines.master)
+        sentinels.user = Array("watch".utf8)
+        sentinels.password = Array("right".utf8)
+        let right = sentinels
+        let level = try engines.first.level { $0.server = .sentinels(right, tls: nil) }
+        level.close()
+        sentinels.user = Array("other".utf8)
+        try refusal(engines, .sentinels(sentinels, tls: nil)) { $0.reason == .wrongPassword }
+    }
+
+    @Test func `is found by TLS`() throws {
+        let authority = try TestAuthority()
+        let place = try LoopbackPlace.drawn()
+        let certificate = try authority.issue(for: "IP:\(place.host)")
+        let engines = try WatchedEngines(
+            "bind \(place.host)", "port 0", "tls-port \(place.port)",
+            "tls-cert-file \(certificate.certificatePath)",
+            "tls-key-file \(certificate.keyPath)", "tls-ca-cert-file \(authority.rootPath)",
+            "tls-auth-clients no", program: "redis-server")
+        var sentinels = SharedLevelOptions.Sentinels(
+            [try engines.node(place)], master: WatchedEngines.master)
+        sentinels.timeoutMilliseconds = 5000
+        sentinels.tls = try authority.context()
+        let trusted = sentinels
+        let level = try engines.first.level { $0.server = .sentinels(trusted, tls: nil) }
+        level.close()
+        sentinels.tls = try TestAuthority().context()
+        try refusal(engines, .sentinels(sentinels, tls: nil)) {
+            $0.reason == .tls && $0.detail.contains("Sentinel \(place.host)")
+                && $0.detail.contains("is not a trust anchor")
+        }
     }
 
     @Test func `is not used while the Sentinels name a replica`() throws {

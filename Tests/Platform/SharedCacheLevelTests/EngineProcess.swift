@@ -14,6 +14,7 @@ import TestSupport
 /// Another program that speaks its protocol is used if `PINFOLD_TEST_ENGINE` names it.
 final class EngineProcess {
     private let folder = TemporaryFolder()
+    private let program: String
     private let arguments: [String]
     private var process: Command?
 
@@ -24,9 +25,12 @@ final class EngineProcess {
     static let program =
         getenv("PINFOLD_TEST_ENGINE").map { String(cString: $0) } ?? "redis-server"
 
-    /// - Parameter arguments: besides those that keep it apart from all others.
-    init(_ arguments: [String] = []) throws {
+    /// - Parameters:
+    ///   - arguments: besides those that keep it apart from all others.
+    ///   - program: what it is; by default the one that the tests are run with.
+    init(_ arguments: [String] = [], program: String = EngineProcess.program) throws {
         self.arguments = arguments
+        self.program = program
         try start()
     }
 
@@ -36,13 +40,13 @@ final class EngineProcess {
     func start() throws {
         unlink(path)
         process = try Command(
-            Self.program,
+            program,
             [
                 "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
                 "--dir", folder.path, "--logfile", folder.file("log"),
             ] + arguments)
         guard eventually({ (try? ask("PING")) != nil }) else {
-            throw EngineProcessError(text: "\(Self.program) does not answer")
+            throw EngineProcessError(text: "\(program) does not answer")
         }
     }
 

@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 import Trust
 
-/// Engines that speak TLS only, except to the tests themselves, on their sockets.
+/// Engines that speak TLS only, except to the tests themselves, on their sockets. They are always
+/// Redis: other programs may have been built without TLS.
 @Suite("An engine that is reached by TLS", .serialized)
 struct EngineTLSTests {
     private let authority: TestAuthority
@@ -28,7 +29,7 @@ struct EngineTLSTests {
                 "--bind", place.host, "--tls-port", "\(place.port)",
                 "--tls-cert-file", certificate.certificatePath,
                 "--tls-key-file", certificate.keyPath, "--tls-ca-cert-file", authority.rootPath,
-            ] + arguments)
+            ] + arguments, program: "redis-server")
     }
 
     private func server(_ tls: TLSClientContext?) -> SharedLevelOptions.Server {

@@ -54,6 +54,40 @@ struct LevelPartsTests {
         #expect(output.total == UInt64(expected.byteCount) + 1)
     }
 
+    @Test func `keep no more of what was sent than they must`() {
+        var output = CommandOutput()
+        var reference: [UInt8] = []
+        var most = 0
+        // More is added than is sent, and it is never empty.
+        for number in 0..<4000 {
+            let command = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 1024)
+            output.add(command: command)
+            reference += command
+            guard number >= 100 else { continue }
+            let sent = 1000
+            #expect(output.withUnsent { $0.starts(with: reference.prefix(sent)) })
+            output.took(sent)
+            reference.removeFirst(sent)
+            #expect(output.unsentCount == reference.count)
+            most = max(most, output.byteCount)
+        }
+        #expect(output.withUnsent { [UInt8]($0) } == reference)
+        // Besides what waits, half as much again and what is kept anyway.
+        #expect(most < 2 * reference.count + (600 << 10))
+    }
+
+    @Test func `know an alert of TLS from a reply`() {
+        for (bytes, isTLS) in [
+            ([0x15, 0x03, 0x03, 0x00], true), ([0x15], false), ([], false),
+            (Array("+OK".utf8), false), (Array("-ERR".utf8), false),
+        ] as [([UInt8], Bool)] {
+            let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 1)
+            defer { memory.deallocate() }
+            memory.copyBytes(from: bytes)
+            #expect(ClearText.isTLS(memory[..<bytes.count]) == isTLS)
+        }
+    }
+
     @Test func `read the text about a body's chunks, and nothing else as one`() throws {
         let token = SharedToken.drawn()
         let chunks = try #require(

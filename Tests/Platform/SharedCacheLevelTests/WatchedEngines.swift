@@ -14,10 +14,14 @@ final class WatchedEngines {
     let places: [LoopbackPlace]
     let sentinelPlace: LoopbackPlace
     private let folder = TemporaryFolder()
+    private let program: String
     private var sentinel: Command?
 
-    /// - Parameter password: what the Sentinel requires; `nil` for none.
-    init(password: String? = nil) throws {
+    /// - Parameters:
+    ///   - lines: of the Sentinel's configuration, besides those that each has.
+    ///   - program: that of the Sentinel.
+    init(_ lines: String..., program: String = EngineProcess.program) throws {
+        self.program = program
         let places = try (0..<2).map { _ in try LoopbackPlace.drawn() }
         func engine(_ number: Int, _ arguments: [String] = []) throws -> EngineProcess {
             let place = places[number]
@@ -41,7 +45,7 @@ final class WatchedEngines {
             sentinel monitor \(Self.master) \(places[0]) 1
             sentinel down-after-milliseconds \(Self.master) 500
             sentinel failover-timeout \(Self.master) 5000
-            \(password.map { "requirepass \($0)" } ?? "")
+            \(lines.joined(separator: "\n"))
 
             """, to: "sentinel.conf")
         try startSentinel()
@@ -52,7 +56,7 @@ final class WatchedEngines {
     /// The same program is a Sentinel if it is told so.
     func startSentinel() throws {
         sentinel = try Command(
-            EngineProcess.program, [folder.file("sentinel.conf"), "--sentinel"])
+            program, [folder.file("sentinel.conf"), "--sentinel"])
     }
 
     func endSentinel() {

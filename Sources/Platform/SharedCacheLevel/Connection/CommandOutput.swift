@@ -8,6 +8,8 @@ struct CommandOutput {
     /// Bytes that are kept of the memory once all has been sent.
     private static let keptBytes = 256 << 10
 
+    /// Bytes that it holds, sent or not.
+    var byteCount: Int { bytes.count }
     /// Bytes that the system has not taken.
     var unsentCount: Int { bytes.count - sent }
 

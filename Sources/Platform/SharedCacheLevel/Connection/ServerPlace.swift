@@ -37,3 +37,26 @@ enum ServerPlace: Sendable, CustomStringConvertible {
         }
     }
 }
+
+/// How a server that speaks TLS answers clear text.
+enum ClearText {
+    /// What is said of one that has ended the connection before any reply.
+    static let unread =
+        "the server closed the connection before its first reply, as a port of TLS does"
+
+    /// Whether bytes begin with an alert of TLS, which no reply begins with.
+    static func isTLS(_ bytes: Slice<UnsafeMutableRawBufferPointer>) -> Bool {
+        bytes.starts(with: [0x15, 0x03])
+    }
+}
+
+extension SharedLevelReason {
+    /// What breaks while the engine is being stopped or started is no matter of certificates.
+    init(_ error: TLSError) {
+        self =
+            switch error {
+            case .transport, .truncated, .unanswered: .unreachable
+            default: .tls
+            }
+    }
+}

@@ -49,6 +49,10 @@ final class ServerSocket: EventHandler {
     private var finder: (MasterFinder, tls: TLSClientContext?)?
     /// Where it leads; `nil` before Sentinels have said so.
     private var place: ServerPlace?
+    /// Whom they have named; `nil` if nobody is asked.
+    private var master: RedisNode?
+    /// How often one after the other they have named another one since it was opened.
+    private var contradictions = 0
     private var onEvent: (Event) -> Void = { _ in }
     private var state = State.closed
     /// Distinguishes an attempt from all others, whose addresses may arrive later.
@@ -70,6 +74,13 @@ final class ServerSocket: EventHandler {
     private static let useMilliseconds: Int64 = 2500
     /// How long a name or TLS may take before it is said which it was: less than its owner waits.
     private static let stepMilliseconds: Int64 = 800
+
+    /// How often Sentinels are asked whether the master is still one, in milliseconds: one that was
+    /// replaced without being down goes on as before, for ten seconds and more, with all that have
+    /// a connection to it.
+    private static let checkMilliseconds: Int64 = 1000
+    /// How often they must name another one: one of them may be late.
+    private static let contradictionLimit = 2
 
     /// A connection to the engine.
     convenience init(
@@ -115,7 +126,7 @@ final class ServerSocket: EventHandler {
             switch outcome {
             case .master(let node):
                 let place = ServerPlace.tcp(host: node.host, port: node.port, tls: tls)
-                self.place = place
+                (self.place, master) = (place, node)
                 connect(to: place)
             case .none(let reason, let detail):
                 state = .closed
@@ -143,7 +154,28 @@ final class ServerSocket: EventHandler {
         openedAt = Clock.monotonicMilliseconds()
         hasRead = false
         readAwaitsWriting = false
+        contradictions = 0
+        if finder != nil { loop.setDeadline(self, after: Self.checkMilliseconds) }
         tell(.opened)
+    }
+
+    /// Asks Sentinels whether it still leads to the master.
+    private func check() {
+        finder?.0.find(lastWasOfUse: true) { [unowned self] outcome in
+            guard case .open = state else { return }
+            switch outcome {
+            case .none: break
+            case .master(master): contradictions = 0
+            case .master(let other):
+                contradictions += 1
+                guard contradictions < Self.contradictionLimit else {
+                    let problem = "\(name): the Sentinels now name \(other)"
+                    close()
+                    return tell(.failed(.unreachable, problem))
+                }
+            }
+            loop.setDeadline(self, after: Self.checkMilliseconds)
+        }
     }
 
     /// Says what happened after this turn: whoever has called is not called back.
@@ -280,22 +312,15 @@ final class ServerSocket: EventHandler {
             opened(descriptor, tls)
         case .failed(let error):
             close()
-            tell(.failed(Self.reason(of: error), "\(name): \(error)"))
-        }
-    }
-
-    /// What breaks while the engine is being stopped or started is no matter of certificates.
-    private static func reason(of error: TLSError) -> SharedLevelReason {
-        switch error {
-        case .transport, .truncated, .unanswered: .unreachable
-        default: .tls
+            tell(.failed(SharedLevelReason(error), "\(name): \(error)"))
         }
     }
 
     override func deadlineReached() {
         let problem: String
         switch state {
-        case .closed, .asking, .connecting, .open: return
+        case .closed, .asking, .connecting: return
+        case .open: return check()
         case .resolving: problem = "its name was not resolved in time"
         case .securing:
             problem =
@@ -338,15 +363,15 @@ final class ServerSocket: EventHandler {
         guard let tls else {
             switch Transfers.read(descriptor, into: memory) {
             case .bytes(let count):
-                if !hasRead, Self.isTLS(UnsafeRawBufferPointer(rebasing: memory[..<count])) {
+                if !hasRead, ClearText.isTLS(memory[..<count]) {
                     return .failed(.tls, "the server answers by TLS, which is not configured")
                 }
                 hasRead = true
                 return .bytes(count)
             case .wouldBlock: return .wouldBlock
-            case .endOfStream: return hasRead ? .ended : .failed(.closedByServer, Self.unread)
+            case .endOfStream: return hasRead ? .ended : .failed(.closedByServer, ClearText.unread)
             case .failed(.connectionReset) where !hasRead:
-                return .failed(.closedByServer, Self.unread)
+                return .failed(.closedByServer, ClearText.unread)
             case .failed(let error): return .failed(.unreachable, "\(error)")
             }
         }
@@ -365,18 +390,9 @@ final class ServerSocket: EventHandler {
         }
     }
 
-    /// What is said of a server that has ended a connection in clear text before any reply.
-    private static let unread =
-        "the server closed the connection before its first reply, as a port of TLS does"
-
-    /// Whether bytes begin with an alert of TLS, which no reply begins with.
-    private static func isTLS(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        bytes.count >= 2 && bytes[0] == 0x15 && bytes[1] == 0x03
-    }
-
     private func failed(_ tls: TLSConnection) -> Transfer {
         guard let error = tls.failure else { return .failed(.tls, "TLS failed") }
-        return .failed(Self.reason(of: error), "\(error)")
+        return .failed(SharedLevelReason(error), "\(error)")
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> Transfer {
@@ -413,6 +429,7 @@ final class ServerSocket: EventHandler {
             drop(descriptor)
         case .open(let descriptor, let tls):
             openMilliseconds = Clock.monotonicMilliseconds() - openedAt
+            finder?.0.stop()
             if let tls { _ = tls.shutdown() }
             drop(descriptor)
         }

@@ -80,13 +80,19 @@ func report(_ results: [Result], _ options: Options) {
                     text($0.counts.originBytes / seconds / 1e6, 1)
                 }
         })
-    print("\nThe engine, in the way \"shared\":\n")
+    for way in [Way.ownStale, .shared] { reportEngine(results, options, way) }
+}
+
+/// What the engine has to do.
+func reportEngine(_ results: [Result], _ options: Options, _ way: Way) {
+    let seconds = Double(options.seconds)
+    print("\nThe engine, in the way \"\(way.rawValue)\":\n")
     table(
         [
             "gateways", "own hits", "shared hits", "waited", "lookups/s", "stores/s", "commands/s",
             "read MB/s", "written MB/s", "memory GiB", "of a processor",
         ],
-        results.filter { $0.way == .shared }.map { result in
+        results.filter { $0.way == way }.map { result in
             let counts = result.counts
             func share(_ number: Int) -> String {
                 text(100 * Double(number) / Double(counts.requests), 1) + " %"

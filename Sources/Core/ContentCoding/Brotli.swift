@@ -43,7 +43,7 @@ enum Brotli {
     }
 
     /// From 0 to 11: this is as fast as gzip at its default, and compresses better.
-    private static let quality: Int32 = 5
+    static let quality: Int32 = 5
 
     /// Encodes the content as one stream; the same content always gives the same bytes.
     static func encode(_ content: UnsafeRawBufferPointer) throws(ContentCodingError) -> [UInt8] {

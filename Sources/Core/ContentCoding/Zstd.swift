@@ -168,6 +168,12 @@ enum Zstd {
     /// The number of bytes of content that are encoded at a time: the library's blocks.
     private static let part = 1 << 17
 
+    /// Sets what holds for all content.
+    static func configure(_ context: OpaquePointer) {
+        ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)
+        ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)
+    }
+
     /// Encodes the content as one frame, which states its size and has a checksum; the same content
     /// always gives the same bytes.
     static func encode(
@@ -177,8 +183,7 @@ enum Zstd {
         guard ZSTD_isError(bound) == 0 else { throw .tooLarge(maximum: Deflater.maximumBytes) }
         guard let context = ZSTD_createCCtx() else { throw .outOfMemory }
         defer { ZSTD_freeCCtx(context) }
-        ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)
-        ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)
+        configure(context)
         ZSTD_CCtx_setPledgedSrcSize(context, UInt64(content.count))
         var isEncoded = false
         let encoded = [UInt8](unsafeUninitializedCapacity: bound) { memory, count in

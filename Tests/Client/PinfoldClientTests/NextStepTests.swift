@@ -21,11 +21,12 @@ struct NextStepTests {
         fields: HTTPFields = [:], isRepeatable: Bool = true,
         counts: AttemptCounts = AttemptCounts(), remainingTime: Duration = .seconds(600),
         redirects: RedirectRule = .follow(), retries: RetryPolicy = RetryPolicy(),
-        resends: Bool = false
+        resends: Bool = false, expects: Bool = false
     ) throws -> String {
         let rules = AttemptRules(
             redirects: redirects, retries: retries, remainingTime: remainingTime, elapsed: .zero,
-            now: 0, resendsUnansweredRequests: resends)
+            now: 0, resendsUnansweredRequests: resends,
+            expectsContinue: expects)
         var generator = Greatest()
         let step = rules.step(
             after: outcome, of: try HTTPRequest(method, "http://a.test/", fields: fields),
@@ -36,6 +37,7 @@ struct NextStepTests {
         case .authenticate(let challenger): "authenticate \(challenger)"
         case .retry(let wait): "retry \(wait.wholeMilliseconds)"
         case .resend: "resend"
+        case .resendUnasked: "resend unasked"
         case .fail(let error): "fail \(error.reason)"
         }
     }
@@ -155,5 +157,13 @@ struct NextStepTests {
         #expect(
             try step(response(307, [.location: "/x"]), .put, isRepeatable: false)
                 == "redirect http://a.test/x")
+    }
+
+    @Test func `after a refused expectation is to do without it, once`() throws {
+        #expect(try step(response(417), .put, expects: true) == "resend unasked")
+        #expect(try step(response(417), .put) == "finish")
+        let once = AttemptCounts(refusedExpectations: 1)
+        #expect(try step(response(417), .put, counts: once, expects: true) == "finish")
+        #expect(try step(response(417), .put, isRepeatable: false, expects: true) == "finish")
     }
 }

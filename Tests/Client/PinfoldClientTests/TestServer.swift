@@ -47,6 +47,9 @@ final class TestServer: Sendable {
     private let threads = Locked<[Thread]>([])
     private let accepted = Locked(0)
     private let refuses = Locked(false)
+    /// Handles the head of a request that expects to be asked for its content. If it returns
+    /// `false`, the content is not read, and the request is answered without.
+    let expectation = Locked<Answer>({ _, _ in true })
     private let seen = Locked<[TestRequest]>([])
 
     /// - Parameter context: The TLS context, or `nil` for that of `127.0.0.1`.
@@ -94,7 +97,8 @@ final class TestServer: Sendable {
         let thread = try? Thread(name: "test-connection") { [self] in
             defer { Descriptors.close(socket) }
             guard let connection = TestConnection(socket, end, context) else { return }
-            while let request = connection.readRequest(number) {
+            let expectation: Answer = { [self] in self.expectation.withLock { $0 }($0, $1) }
+            while let request = connection.readRequest(number, expectation) {
                 seen.withLock { $0.append(request) }
                 guard answer(connection, request) else { break }
             }
@@ -285,11 +289,14 @@ final class TestConnection {
         }
     }
 
-    fileprivate func readRequest(_ connection: Int) -> TestRequest? {
+    fileprivate func readRequest(
+        _ connection: Int, _ expectation: TestServer.Answer
+    ) -> TestRequest? {
         guard let headEnd = find("\r\n\r\n", from: 0) else { return nil }
         let head = String(decoding: input[..<headEnd], as: UTF8.self)
         input.removeFirst(headEnd + 4)
         var request = TestRequest(head: head, content: [], connection: connection)
+        if request.field("expect") != nil, !expectation(self, request) { return request }
         if request.field("transfer-encoding") == "chunked" {
             while let part = readChunk() {
                 if part.isEmpty { return request }

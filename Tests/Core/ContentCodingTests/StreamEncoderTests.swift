@@ -14,7 +14,7 @@ struct StreamEncoderTests {
     }
 
     @Test(
-        arguments: [ContentCoding.gzip, .deflate], [0, 1, 1000, 65_536, 300_000])
+        arguments: ContentCoding.allCases, [0, 1, 1000, 65_536, 300_000])
     func `is the same when it is decoded, however it is divided`(
         coding: ContentCoding, count: Int
     ) throws {

@@ -4,18 +4,24 @@ import Locking
 
 /// How the content of a request is compressed (``RequestOptions/compression``).
 ///
-/// Servers cannot say beforehand which codings they accept. One that does not accept a coding
-/// answers 415 (RFC 9110 section 15.5.16).
+/// Most servers take gzip. They cannot say beforehand which codings they accept; one that does not
+/// accept a coding answers 415 (RFC 9110 section 15.5.16), and may name others in Accept-Encoding.
 public enum RequestCompression: String, Sendable, Hashable, CaseIterable {
     /// RFC 1952.
     case gzip
     /// The zlib format (RFC 1950).
     case deflate
+    /// RFC 7932.
+    case brotli = "br"
+    /// RFC 8878.
+    case zstd
 
     var coding: ContentCoding {
         switch self {
         case .gzip: .gzip
         case .deflate: .deflate
+        case .brotli: .brotli
+        case .zstd: .zstd
         }
     }
 }

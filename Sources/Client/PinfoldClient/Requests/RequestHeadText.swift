@@ -17,10 +17,13 @@ enum RequestHeadText {
     /// cookies and the cache depend on the URL, and a server would respond for the host that is
     /// named in the field.
     ///
-    /// - Parameter asksForUpgrade: Whether the request has an Upgrade field that is meant for the
-    ///   server (RFC 9110 section 7.8).
+    /// - Parameters:
+    ///   - asksForUpgrade: Whether the request has an Upgrade field that is meant for the server
+    ///     (RFC 9110 section 7.8).
+    ///   - expectsContinue: Whether the content is sent on request only.
     static func make(
-        of request: HTTPRequest, framing: Framing, asksForUpgrade: Bool = false
+        of request: HTTPRequest, framing: Framing, asksForUpgrade: Bool = false,
+        expectsContinue: Bool = false
     ) throws(ClientError) -> [UInt8] {
         guard let scheme = request.scheme, let authority = request.authority, !authority.isEmpty
         else {
@@ -53,6 +56,9 @@ enum RequestHeadText {
         text.append("\r\n")
         append(request.headerFields, to: &text)
         if asksForUpgrade { text.append("Connection: Upgrade\r\n") }
+        if expectsContinue, !request.headerFields.contains(.expect) {
+            text.append("Expect: 100-continue\r\n")
+        }
         switch framing {
         case .none: break
         case .length(let count): text.append("Content-Length: \(count)\r\n")

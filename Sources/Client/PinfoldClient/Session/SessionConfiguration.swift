@@ -144,6 +144,12 @@ public struct SessionConfiguration: Sendable {
         trustPolicies.policy(for: host, port: port) ?? securityPolicy
     }
 
+    /// How long the content of a request waits for the server to ask for it, or `nil` if it is sent
+    /// at once.
+    func continueTimeout(_ options: RequestOptions) -> Duration? {
+        transport == nil && options.stream == nil ? options.continueTimeout : nil
+    }
+
     /// The configuration for the engine.
     func snapshot() throws(ClientError) -> ConfigurationSnapshot {
         let (entries, pinsets) = try entries()
@@ -315,6 +321,16 @@ public struct RequestOptions: Sendable {
     /// its length is then not known. If the request has a Content-Encoding, its content is
     /// compressed already, and left alone.
     public var compression: RequestCompression?
+    /// How long the content of the request waits for the server to ask for it, or `nil` if it is
+    /// sent at once. The request then has `Expect: 100-continue` (RFC 9110 section 10.1.1).
+    ///
+    /// The content is sent when the server asks for it, or when the time is over: many servers do
+    /// not know this. If it responds instead, the content is not sent, and content that can be read
+    /// only once is still there for a redirect, for credentials or for a retry. If it refuses the
+    /// expectation (417), the request is sent once more without. Requests without content do not
+    /// wait, nor do those that a ``SessionConfiguration/transport`` answers, which reads what it
+    /// wants.
+    public var continueTimeout: Duration?
     /// Overrides ``HTTPSessionManager/parameterStyle``.
     public var parameterStyle: ParameterStyle?
     /// Overrides ``HTTPSessionManager/encoder``.

@@ -161,9 +161,11 @@ public final class SessionManager: Sendable {
     ///     its own.
     ///   - remainingTime: The maximum time for the exchange, including the time in the queue.
     ///   - fresh: Whether only a connection that has carried no request yet may be used.
+    ///   - expecting: Whether the content may wait for the server to ask for it.
     func transfer(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
-        _ authentication: TaskAuthentication?, remainingTime: Duration, fresh: Bool = false
+        _ authentication: TaskAuthentication?, remainingTime: Duration, fresh: Bool = false,
+        expecting: Bool = true
     ) throws(ClientError) -> TransferChannel {
         guard let origin = request.origin, origin.scheme == "http" || origin.scheme == "https"
         else {
@@ -187,19 +189,23 @@ public final class SessionManager: Sendable {
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))
         let milliseconds = options.timeout?.wholeMilliseconds ?? requestMilliseconds
         let queue = options.queueTimeout?.wholeMilliseconds ?? queueMilliseconds ?? milliseconds
+        let wait =
+            expecting && content != nil && content?.length != 0
+            ? configuration.continueTimeout(options) : nil
         let transferRequest = TransferRequest(
             session: number, number: channel.number,
             origin: options.stream?.output == nil ? origin : origin.handshakeOrigin,
             head: try RequestHeadText.make(
                 of: request, framing: content?.framing ?? Self.framing(of: request.method),
-                asksForUpgrade: options.stream?.output != nil),
+                asksForUpgrade: options.stream?.output != nil, expectsContinue: wait != nil),
             content: content?.outgoing(on: runtime) ?? .none,
             contentHasEnd: content.map { $0.length != nil } ?? true, priority: options.priority,
             idleMilliseconds: max(1, milliseconds), queueMilliseconds: max(1, queue),
             remainingMilliseconds: max(1, remainingTime.wholeMilliseconds),
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
-            acceptsAnyStored: options.cachePolicy.acceptsAnyStored)
+            acceptsAnyStored: options.cachePolicy.acceptsAnyStored,
+            continueMilliseconds: wait?.wholeMilliseconds)
         guard runtime.post(.begin(transferRequest)) else {
             transferRequest.content.close()
             throw ClientError.sessionInvalidated().about(request)

@@ -34,6 +34,9 @@ public struct TaskMetrics: Sendable, Hashable {
         /// (``SessionConfiguration/resendsUnansweredRequests``). If it is sent again because its
         /// method is idempotent, it does not count as a separate request.
         case resend
+        /// The server of the previous request does not know what it means to expect 100 (Continue),
+        /// and answered 417 (``RequestOptions/continueTimeout``).
+        case expectation
     }
 
     /// A request and its response. There is one more for each redirect, answered challenge, retry,

@@ -15,6 +15,8 @@ enum NextStep: Sendable {
     case retry(after: Duration)
     /// The same request is sent again immediately, on a new connection.
     case resend
+    /// The same request is sent again without waiting to be asked for the content.
+    case resendUnasked
     case fail(ClientError)
 
     /// The sender of a challenge.
@@ -39,6 +41,8 @@ struct AttemptCounts: Sendable, Equatable {
     /// The number of requests sent again since then because their connection was closed without a
     /// response.
     var resends = 0
+    /// The number of requests sent again because a server refused to be waited for.
+    var refusedExpectations = 0
 }
 
 /// A single request of a task that sends several.
@@ -68,6 +72,8 @@ struct AttemptRules: Sendable {
     /// Whether a request whose reused connection was closed is sent again once, whatever its
     /// method.
     var resendsUnansweredRequests = false
+    /// Whether content waits for the server to ask for it.
+    var expectsContinue = false
 
     /// Decides what to do after an attempt.
     ///
@@ -101,6 +107,12 @@ struct AttemptRules: Sendable {
         case .success(let response) where Self.isFinal(response.status.code, retries):
             return .finish
         case .success(let response):
+            // RFC 9110 section 10.1.1: the chain might have a server that is too old for it.
+            if response.status.code == 417, expectsContinue, hasRepeatableContent,
+                counts.refusedExpectations == 0
+            {
+                return .resendUnasked
+            }
             if hasRepeatableContent, counts.challenges < Self.maximumChallenges,
                 let challenger = Self.challenger(response)
             {
@@ -187,7 +199,8 @@ extension AttemptRules {
             remainingTime: session.resourceTimeout - elapsed, elapsed: elapsed,
             now: Clock.wallSeconds(),
             resendsUnansweredRequests: options.resendsUnansweredRequests
-                ?? session.resendsUnansweredRequests)
+                ?? session.resendsUnansweredRequests,
+            expectsContinue: session.continueTimeout(options) != nil)
     }
 }
 

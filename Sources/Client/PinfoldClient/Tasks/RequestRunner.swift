@@ -31,6 +31,8 @@ final class RequestRunner: Sendable {
         let head: HTTPResponse
         let status: Int
         let marks: FieldMarks
+        /// Whether nothing of the request's content was read.
+        let hasContentLeft: Bool
         let record: AttemptRecord
     }
 
@@ -190,6 +192,10 @@ final class RequestRunner: Sendable {
         case (.resend, _):
             history.counts.resends += 1
             (history.cause, history.needsFreshConnection) = (.resend, true)
+        case (.resendUnasked, .success(let arrival)):
+            history.counts.refusedExpectations += 1
+            history.cause = .expectation
+            leave(arrival, &history)
         case (.redirect(let target), .success(let arrival)):
             isFinal = try await !follow(target, arrival, &history)
         case (.authenticate(let challenger), .success(let arrival)):
@@ -251,7 +257,8 @@ final class RequestRunner: Sendable {
         let channel = try session.transfer(
             sent, history.content, options, history.authentication,
             remainingTime: remainingTime,
-            fresh: history.needsFreshConnection)
+            fresh: history.needsFreshConnection,
+            expecting: history.counts.refusedExpectations == 0)
         handle.attach(channel)
         report(.sent(sent, cause: history.cause))
         let record = AttemptRecord(
@@ -273,7 +280,7 @@ final class RequestRunner: Sendable {
         return .success(
             Arrival(
                 head: arrived.response, status: arrived.status, marks: arrived.marks,
-                record: record))
+                hasContentLeft: arrived.metrics.withheldContent, record: record))
     }
 
     /// Returns the request of the next attempt as it is sent.
@@ -292,12 +299,14 @@ final class RequestRunner: Sendable {
         if case .success(let arrival) = outcome, AttemptRules.isFinal(arrival.status, retries) {
             return .finish
         }
+        let contentIsLeft = (try? outcome.get())?.hasContentLeft ?? false
         let rules = AttemptRules(session.configuration, options, elapsed: handle.elapsed)
         var generator = SystemRandom()
         return rules.step(
             after: outcome.map(\.head), of: history.request,
             unadapted: history.withoutAdaptedFields,
-            hasRepeatableContent: history.content?.isRepeatable ?? true, history.counts,
+            hasRepeatableContent: contentIsLeft || history.content?.isRepeatable ?? true,
+            history.counts,
             using: &generator)
     }
 
@@ -331,7 +340,9 @@ final class RequestRunner: Sendable {
                 "the redirect to \(ClientError.shown(url)) is not to an http or https URL "
                     + "without credentials", of: history.request)
         }
-        guard !target.keepsContent || history.content?.isRepeatable ?? true else {
+        guard
+            !target.keepsContent || arrival.hasContentLeft || history.content?.isRepeatable ?? true
+        else {
             throw ClientError(
                 .contentNotRepeatable,
                 "the redirect requires the content again, which can be read only once",

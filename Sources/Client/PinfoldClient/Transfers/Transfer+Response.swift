@@ -23,7 +23,7 @@ extension Transfer: DownstreamStream {
         (UInt64(times.receivedBytes), UInt64(times.receivedBytes))
     }
     package var isFlushed: Bool { !holdsBack }
-    package var takesInterimResponses: Bool { false }
+    package var takesInterimResponses: Bool { upload?.awaitsContinue ?? false }
 
     /// The number of bytes that the version's own fields take up.
     private static let reservedBytes = 64
@@ -37,7 +37,10 @@ extension Transfer: DownstreamStream {
         return HeadDraft(environment.loop.buffers.take(atLeast: room + Self.reservedBytes))
     }
 
-    package func sendInterim(_ head: consuming HeadDraft) { _ = head.finished() }
+    package func sendInterim(_ head: consuming HeadDraft) {
+        _ = head.finished()
+        if response.status == 100 { contentIsWanted() }
+    }
 
     package func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
         moved()
@@ -50,6 +53,7 @@ extension Transfer: DownstreamStream {
             head.fields.append(field: .contentLength, decimal: count)
         }
         times.firstByte = microseconds
+        withholdContent()
         if let exchange { noteConnection(of: exchange) }
         guard let fields = head.finished() else {
             response.failure = ClientError(.response(.headTooLarge))
@@ -78,6 +82,7 @@ extension Transfer: DownstreamStream {
     package func withdrawHead() -> Bool {
         guard response.head != nil || response.failure != nil else { return false }
         times.receivedBytes -= Int64(response.bytes)
+        offerContentAgain()
         response = PendingResponse()
         return true
     }
@@ -151,10 +156,13 @@ extension Transfer: DownstreamStream {
     package func resumeContent() {
         guard let upload, upload.isPaused else { return }
         upload.isPaused = false
-        driveUpload()
+        upload.awaitsContinue && !upload.isWithheld ? waitForContinue() : driveUpload()
     }
 
-    package func pauseContent() { upload?.isPaused = true }
+    package func pauseContent() {
+        upload?.isPaused = true
+        stopWaitingForContinue()
+    }
 
     package func expectPauses() {}
 

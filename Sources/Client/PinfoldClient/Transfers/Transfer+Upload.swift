@@ -22,10 +22,17 @@ final class Upload {
     var waiting: ContentPart?
     /// Whether the pause after a part is in progress.
     var isResting = false
+    /// Whether the server is expected to ask for the content.
+    var awaitsContinue: Bool
+    /// Whether it has responded instead.
+    var isWithheld = false
     /// Whether content is being passed to the exchange, which may request more meanwhile.
     var isDriving = false
 
-    init(_ source: Source) { self.source = source }
+    init(_ source: Source, awaitsContinue: Bool) {
+        self.source = source
+        self.awaitsContinue = awaitsContinue
+    }
 
     var isWithHead: Bool { if case .withHead = source { true } else { false } }
 }
@@ -39,7 +46,9 @@ extension Transfer {
 
     /// Sends content until the exchange asks for a pause.
     func driveUpload() {
-        guard let upload, !upload.isResting, !upload.isDriving, !isSuspended else { return }
+        guard let upload, !upload.awaitsContinue, !upload.isResting, !upload.isDriving,
+            !isSuspended
+        else { return }
         upload.isDriving = true
         defer { upload.isDriving = false }
         for _ in 0..<Self.partsPerTurn {
@@ -128,6 +137,28 @@ extension Transfer {
         guard isLast, self.upload === upload else { return }
         self.upload = nil
         self.exchange?.contentEnded(trailers: nil)
+    }
+
+    /// The server asks for the content, or need not be waited for any longer.
+    func contentIsWanted() {
+        guard let upload, upload.awaitsContinue, !upload.isWithheld else { return }
+        upload.awaitsContinue = false
+        stopWaitingForContinue()
+        // The exchange may be in the middle of the server's response.
+        environment.loop.requeue(self)
+    }
+
+    /// The server has responded, and did not ask for the content.
+    func withholdContent() {
+        guard let upload, upload.awaitsContinue else { return }
+        (upload.isWithheld, times.withheldContent) = (true, true)
+        stopWaitingForContinue()
+    }
+
+    /// The response counts for nothing: the request is sent again.
+    func offerContentAgain() {
+        guard let upload, upload.isWithheld else { return }
+        (upload.isWithheld, times.withheldContent) = (false, false)
     }
 
     /// Handles a requested part.

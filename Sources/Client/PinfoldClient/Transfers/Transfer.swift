@@ -48,6 +48,9 @@ final class Transfer: EventHandler {
     var isEventStream = false
     /// When the next part of the content may be requested, or `.max` if there is no pause.
     private var pauseEnds = Int64.max
+    /// When the content is sent although the server has not asked for it, or `.max` if it is not
+    /// waited for.
+    private var continueEnds = Int64.max
     /// Whether the reader is behind, so that the server's time does not run.
     var readerIsBehind = false
     /// When the transfer was suspended, in the loop's milliseconds, or `nil` if it is not.
@@ -123,9 +126,9 @@ final class Transfer: EventHandler {
         case .none: break
         case .bytes(let bytes) where bytes.count <= Self.contentWithHead:
             content = bytes
-            if !bytes.isEmpty { upload = Upload(.withHead) }
-        case .bytes(let bytes): upload = Upload(.bytes(bytes))
-        case .feed(let feed): upload = Upload(.feed(feed))
+            if !bytes.isEmpty { upload = makeUpload(.withHead) }
+        case .bytes(let bytes): upload = makeUpload(.bytes(bytes))
+        case .feed(let feed): upload = makeUpload(.feed(feed))
         }
         let count = request.head.count + content.count
         let buffer = environment.loop.buffers.take(atLeast: count)
@@ -142,6 +145,10 @@ final class Transfer: EventHandler {
         buffer.end += content.count
         buffer.start = length
         return buffer
+    }
+
+    private func makeUpload(_ source: Upload.Source) -> Upload {
+        Upload(source, awaitsContinue: request.continueMilliseconds != nil)
     }
 
     // MARK: End
@@ -242,7 +249,7 @@ final class Transfer: EventHandler {
         // A millisecond later than the transfers it waits for, whose time may expire at the same
         // moment.
         let turn = state == .waiting && queueDeadline != .max ? queueDeadline + 1 : .max
-        var next = min(totalDeadline, pauseEnds, turn)
+        var next = min(totalDeadline, pauseEnds, continueEnds, turn)
         if state == .running, !readerIsBehind, let idleMilliseconds {
             next = min(next, lastTransferAt + idleMilliseconds)
         }
@@ -272,6 +279,7 @@ final class Transfer: EventHandler {
             pauseEnds = .max
             restEnded()
         }
+        if now >= continueEnds { contentIsWanted() }
         updateDeadline()
     }
 
@@ -280,6 +288,14 @@ final class Transfer: EventHandler {
         pauseEnds = environment.loop.now + milliseconds
         updateDeadline()
     }
+
+    /// Gives the server time to ask for the content, of which it now has the head.
+    func waitForContinue() {
+        continueEnds = environment.loop.now + (request.continueMilliseconds ?? 0)
+        updateDeadline()
+    }
+
+    func stopWaitingForContinue() { continueEnds = .max }
 
     /// The reader can take more.
     func readerCaughtUp() {

@@ -30,6 +30,9 @@ final class TransferRequest: Sendable {
     let acceptsAnyStored: Bool
     /// Whether the content has a known length, or there is none, so that sending it will end.
     let contentHasEnd: Bool
+    /// How long the content waits for the server to ask for it, in milliseconds, or `nil` if it is
+    /// sent at once.
+    let continueMilliseconds: Int64?
 
     init(
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
@@ -37,7 +40,7 @@ final class TransferRequest: Sendable {
         idleMilliseconds: Int64, queueMilliseconds: Int64, remainingMilliseconds: Int64,
         totalMilliseconds: Int64, channel: TransferChannel,
         needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil,
-        acceptsAnyStored: Bool = false
+        acceptsAnyStored: Bool = false, continueMilliseconds: Int64? = nil
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
@@ -48,6 +51,7 @@ final class TransferRequest: Sendable {
         self.totalMilliseconds = totalMilliseconds
         (self.channel, self.proxy, self.stream) = (channel, proxy, stream)
         self.acceptsAnyStored = acceptsAnyStored
+        self.continueMilliseconds = continueMilliseconds
     }
 }
 

@@ -25,6 +25,8 @@ package struct TransferTimes: Sendable, Equatable {
     var carrier: HTTPCarrier?
     /// How the response relates to the session's cache.
     var cache = CacheUse.none
+    /// Whether the server responded instead of asking for the content, of which nothing was read.
+    var withheldContent = false
     var sentBytes: Int64 = 0
     var receivedBytes: Int64 = 0
     var server: String?

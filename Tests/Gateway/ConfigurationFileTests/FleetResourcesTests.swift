@@ -2,11 +2,11 @@ import Documents
 import HTTPCore
 import Locking
 import PinfoldConfiguration
-import SharedCacheLevel
 import TestSupport
 import Testing
 
 @testable import Gateway
+@testable import SharedCacheLevel
 
 @Suite("The API of a fleet")
 struct FleetResourcesTests {

@@ -52,9 +52,9 @@ struct FleetReportTests {
 
     @Test func `a report that is too long is not read`() {
         let start = "{\"format\":1,\"time\":1,\"started\":1,\"version\":\""
-        let bytes =
-            Array(start.utf8)
-            + [UInt8](repeating: 0x61, count: FleetMember.maximumReportBytes) + Array("\"}".utf8)
+        var bytes = Array(start.utf8)
+        bytes += [UInt8](repeating: 0x61, count: FleetMember.maximumReportBytes)
+        bytes += Array("\"}".utf8)
         #expect(throws: FleetReportError.tooLong) { try FleetReport(bytes) }
     }
 
@@ -110,28 +110,28 @@ struct FleetReportTests {
         #expect(report.encoded(maximumBytes: 10) == [])
     }
 
-    @Test func `pins that have not matched for a week are told, the longest first`() {
+    @Test func `pins that have not matched for a week are told, the longest first`() throws {
         let day: Int64 = 86_400
         let now = 100 * day
-        var table = PinUseTable()
-        table.pinsets["p"] = PinUseTable.PinsetUse(
-            evaluated: now,
-            pins: [
-                "seen": .init(since: 0, matched: now - day),
-                "old": .init(since: 0, matched: now - 8 * day),
-                "never": .init(since: now - day, matched: nil),
-                "older": .init(since: 0, matched: now - 9 * day),
-            ])
+        let text = """
+            pinset \(now) p
+            pin 0 \(now - day) seen
+            pin 0 \(now - 8 * day) old
+            pin \(now - day) - never
+            pin 0 \(now - 9 * day) older
+
+            """
+        let table = try #require(PinUseTable(text: text))
         let told = FleetReport.Pinset.all(table, now: now)
         #expect(told.map(\.name) == ["p"])
-        #expect(told[0].idle.map(\.text) == ["never", "older", "old"] && told[0].isComplete)
-        table.pinsets["q"] = PinUseTable.PinsetUse(
-            evaluated: nil,
-            pins: Dictionary(
-                uniqueKeysWithValues: (0..<1_000).map { ("k\($0)", .init(since: 0, matched: nil)) })
-        )
-        let cut = FleetReport.Pinset.all(table, now: now)
+        #expect(told[0].idle.map(\.text) == ["never", "older", "old"])
+        #expect(told[0].isComplete && told[0].evaluated == now)
+        let many = (0..<1_000).map { "pin 0 - k\($0)\n" }.joined()
+        let more = try #require(PinUseTable(text: text + "pinset - q\n" + many))
+        let cut = FleetReport.Pinset.all(more, now: now)
         #expect(cut.map(\.isComplete) == [true, false])
-        #expect(cut.reduce(0) { $0 + $1.idle.count } == FleetReport.maximumPins)
+        var all = 0
+        for pinset in cut { all += pinset.idle.count }
+        #expect(all == FleetReport.maximumPins)
     }
 }

@@ -1,7 +1,7 @@
-import SharedCacheLevel
 import Testing
 
 @testable import Gateway
+@testable import SharedCacheLevel
 
 @Suite("All gateways of a fleet at a glance")
 struct FleetViewTests {

@@ -3,7 +3,6 @@ import EventLoop
 import Foundation
 import PinReporting
 import PinfoldConfiguration
-import SharedCacheLevel
 import TestSupport
 import Testing
 
@@ -12,6 +11,7 @@ import Testing
 @testable import PinfoldEngine
 @testable import PinfoldMetrics
 @testable import PinfoldTLS
+@testable import SharedCacheLevel
 
 @Suite("Metrics of the whole gateway")
 struct ServiceFamiliesTests {

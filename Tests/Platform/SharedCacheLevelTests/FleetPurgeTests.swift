@@ -288,7 +288,7 @@ struct FleetPurgeTests {
 
     @Test func `are missed by nobody who is far behind: everything is stale then`() throws {
         let engine = try EngineProcess()
-        let (store, level) = try engine.gateway { $0.keptPurges = 100 }
+        let (store, level) = try engine.gateway { $0.keptPurges = 1000 }
         let held = Locked<[@Sendable () -> Void]>([])
         let isHolding = Locked(true)
         let slow = try engine.level(
@@ -300,7 +300,7 @@ struct FleetPurgeTests {
                         completion()
                     }
                 }, remove: { _ in })
-        ) { $0.keptPurges = 100 }
+        ) { $0.keptPurges = 1000 }
         for start in stride(from: 0, to: 8000, by: 500) {
             let purges = (start..<start + 500).map { Purge(.tag(Array("t\($0)".utf8))) }
             _ = try store.purge(purges, now: Clock.wallSeconds())
@@ -308,7 +308,7 @@ struct FleetPurgeTests {
         }
         isHolding.withLock { $0 = false }
         for completion in held.withLock({ $0 }) { completion() }
-        #expect(eventually { slow.figures().madeStale == 1 })
+        #expect(eventually { slow.figures().madeStale > 0 })
         #expect(eventually { slow.state == .ready })
         #expect(level.figures().madeStale == 0)
         slow.close()

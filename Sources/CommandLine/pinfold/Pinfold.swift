@@ -16,8 +16,8 @@ struct Pinfold: ParsableCommand {
             Trust.self, Reasons.self,
             Explain.self, Diff.self, Replay.self,
             Transform.self,
-            PolicyCommand.self, FleetCommand.self, Pins.self, AuthorityCommand.self, UserCommand.self, Get.self,
-            Head.self, Post.self,
+            PolicyCommand.self, FleetCommand.self, Pins.self, AuthorityCommand.self,
+            UserCommand.self, Get.self, Head.self, Post.self,
             Put.self, Patch.self,
             Delete.self, Upload.self, DownloadCommand.self, ImageWorkerCommand.self,
         ])

@@ -1,9 +1,14 @@
 """Compares HTTP clients in one run, on loopback only: CPU, time and memory.
 
-  kept  GET requests of 1 KiB, 64 at a time, on kept-alive connections
-  new   the same, each on a new connection
+  kept      GET requests of 1 KiB, 64 at a time, on kept-alive connections
+  new       the same, each on a new connection
+  kept100   as kept, 100 at a time
+  h2        as kept, in streams of HTTP/2 over TLS
+  h2new     as h2, one after another and each on a new connection; a tenth as many
+  h2100     as h2, 100 at a time
 
-The server is nginx with one worker, in clear text. CPU is the time of the whole process per request,
+The server is nginx with one worker; HTTP/1 is in clear text. All clients verify the certificate of
+HTTP/2's. curl is its multi interface with nghttp2. CPU is the time of the whole process per request,
 user and system, including its start; RSS is its maximum. The rounds are interleaved client by client,
 and the table has the medians. deploy/bench/clients builds the clients and calls this.
 """
@@ -21,17 +26,21 @@ import time
 from dataclasses import dataclass
 
 HTTPX = """
-import asyncio, sys, httpx
-async def main(url, count, width):
+import asyncio, ssl, sys, httpx
+async def main(url, count, width, trusted=None):
     limits = httpx.Limits(max_connections=width, max_keepalive_connections=width)
-    async with httpx.AsyncClient(limits=limits, timeout=60, trust_env=False) as client:
+    verify = ssl.create_default_context(cafile=trusted) if trusted else False
+    async with httpx.AsyncClient(
+            limits=limits, timeout=60, trust_env=False, verify=verify,
+            http2=trusted is not None) as client:
         numbers = iter(range(count))
         async def work():
             for _ in numbers:
                 response = await client.get(url)
                 assert response.status_code == 200 and len(response.content) == 1024
+                assert (response.http_version == "HTTP/2") == (trusted is not None)
         await asyncio.gather(*[work() for _ in range(width)])
-asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:]))
 """
 
 NGINX = """
@@ -42,8 +51,34 @@ http {{
   fastcgi_temp_path {folder}/t3; uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
   server {{ listen 127.0.0.1:{kept}; root {folder}/files; keepalive_requests 1000000; }}
   server {{ listen 127.0.0.1:{new}; root {folder}/files; keepalive_timeout 0; }}
+  ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.key;
+  server {{ listen 127.0.0.1:{h2} ssl http2; root {folder}/files; keepalive_requests 1000000; }}
+  server {{ listen 127.0.0.1:{h2new} ssl http2; root {folder}/files; keepalive_timeout 0; }}
 }}
 """
+
+
+@dataclass
+class Load:
+    """Which server is asked, by how many requests at a time (none: as many as the command says), and
+    by which part of all requests."""
+
+    server: str
+    width: int | None = None
+    part: int = 1
+    # Clients that cannot.
+    without: tuple[str, ...] = ()
+
+    @property
+    def is_secure(self) -> bool:
+        return self.server.startswith("h2")
+
+
+LOADS = {
+    "kept": Load("kept"), "new": Load("new"), "kept100": Load("kept", 100),
+    # nginx says goodbye before it responds, which Python's h2 takes for the end.
+    "h2": Load("h2"), "h2new": Load("h2new", 1, 10, ("httpx",)), "h2100": Load("h2", 100),
+}
 
 
 @dataclass
@@ -65,6 +100,11 @@ def serve(folder: pathlib.Path, ports: dict[str, int]) -> subprocess.Popen:
     (folder / "files").mkdir()
     (folder / "files" / "1k").write_bytes(b"x" * 1024)
     folder.chmod(0o755)
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+         "-days", "2", "-subj", "/CN=clients.test", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", folder / "server.key", "-out", folder / "server.pem"],
+        check=True, stderr=subprocess.DEVNULL)
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder, **ports))
     nginx = shutil.which("nginx") or "/usr/sbin/nginx"
     server = subprocess.Popen([nginx, "-p", folder, "-c", folder / "nginx.conf"])
@@ -76,12 +116,15 @@ def serve(folder: pathlib.Path, ports: dict[str, int]) -> subprocess.Popen:
     raise SystemExit("error: nginx did not start")
 
 
-def commands(built: str, python: str, count: int, width: int) -> dict[str, list[str]]:
+def commands(
+    built: str, python: str, count: int, width: int, trusted: str | None
+) -> dict[str, list[str]]:
     """The command of each client. URL is a placeholder for the server's URL."""
-    numbers = [str(count), str(width)]
+    numbers = [str(count), str(width)] + ([trusted] if trusted else [])
+    secure = ["--http2", "--cacert", trusted] if trusted else []
     return {
         "ours": [f"{built}/pinfold-requests", "URL", *numbers],
-        "curl": ["curl", "-sf", "--noproxy", "*", "-Z", "--parallel-max", str(width),
+        "curl": ["curl", "-sf", "--noproxy", "*", *secure, "-Z", "--parallel-max", str(width),
                  "-o", "/dev/null", f"URL?[1-{count}]"],
         "ahc": [f"{built}/ahc-requests", "URL", *numbers],
         "httpx": [python, "-c", HTTPX, "URL", *numbers],
@@ -115,30 +158,35 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("built", help="the folder with pinfold-requests and ahc-requests")
     parser.add_argument("--clients", default="ours,curl,ahc", help="a list of ours, curl, ahc and httpx")
-    parser.add_argument("--loads", default="kept,new")
+    parser.add_argument("--loads", default=",".join(LOADS), help="a list of those above")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--width", type=int, default=64, help="requests at a time")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="a Python that has httpx")
     arguments = parser.parse_args()
-    every = commands(arguments.built, arguments.python, arguments.requests, arguments.width)
-    chosen = arguments.clients.split(",")
-    ports = {"kept": free_port(), "new": free_port()}
+    ports = {server: free_port() for server in ("kept", "new", "h2", "h2new")}
     with tempfile.TemporaryDirectory() as folder:
         server = serve(pathlib.Path(folder), ports)
         try:
-            for load in arguments.loads.split(","):
-                url = f"http://127.0.0.1:{ports[load]}/1k"
-                costs = {name: [] for name in chosen}
+            for name in arguments.loads.split(","):
+                load = LOADS[name]
+                chosen = [client for client in arguments.clients.split(",")
+                          if client not in load.without]
+                count, width = arguments.requests // load.part, load.width or arguments.width
+                trusted = f"{folder}/server.pem" if load.is_secure else None
+                every = commands(arguments.built, arguments.python, count, width, trusted)
+                scheme = "https" if load.is_secure else "http"
+                url = f"{scheme}://127.0.0.1:{ports[load.server]}/1k"
+                costs = {client: [] for client in chosen}
                 for _ in range(arguments.rounds):
-                    for name in chosen:
-                        costs[name].append(run(name, every[name], url, arguments.requests))
-                print(f"== {load}", flush=True)
+                    for client in chosen:
+                        costs[client].append(run(client, every[client], url, count))
+                print(f"== {name}", flush=True)
                 ours = median(costs["ours"]).cpu if "ours" in costs else None
-                for name in chosen:
-                    cost = median(costs[name])
+                for client in chosen:
+                    cost = median(costs[client])
                     ratio = f"{ours / cost.cpu:6.2f} x" if ours else ""
-                    print(f"{name:6} {cost.cpu:8.1f} us CPU {cost.seconds:7.2f} s "
+                    print(f"{client:6} {cost.cpu:8.1f} us CPU {cost.seconds:7.2f} s "
                           f"{cost.rss:6.1f} MiB  {ratio}", flush=True)
         finally:
             server.terminate()

@@ -25,7 +25,10 @@ SERVICES = {"https://httpbin.org": 2, "https://files.example.com": 3}
 _MANIFEST = """// swift-tools-version: 6.2
 import PackageDescription
 
-let settings: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6), .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
 let library: [Target.Dependency] = [.product(name: "PinfoldClient", package: "pinfold")]
 
 let package = Package(
@@ -41,7 +44,9 @@ let package = Package(
 )
 """
 
-_PAGES = """import PinfoldClient
+# Foundation has names of its own for much of this.
+_PAGES = """import FoundationXML
+import PinfoldClient
 import PinfoldImages
 
 typealias Part =

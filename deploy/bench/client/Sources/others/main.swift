@@ -1,15 +1,22 @@
-// ahc-requests URL COUNT WIDTH: so many GETs, so many at a time, with one event loop.
+// ahc-requests URL COUNT WIDTH [PEM]: so many GETs, so many at a time, with one event loop, from a
+// server with a certificate of a file.
 import AsyncHTTPClient
 import Glibc
 import NIOCore
 import NIOPosix
+import NIOSSL
 import Synchronization
 
 let begun = Atomic(0)
 
-func requests(_ url: String, _ count: Int, _ width: Int) async throws {
+func requests(_ url: String, _ count: Int, _ width: Int, _ trusted: String?) async throws {
     var configuration = HTTPClient.Configuration()
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = width
+    if let trusted {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.trustRoots = .file(trusted)
+        configuration.tlsConfiguration = tls
+    }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let client = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -29,13 +36,13 @@ func requests(_ url: String, _ count: Int, _ width: Int) async throws {
 }
 
 let words = CommandLine.arguments
-guard words.count == 4, let count = Int(words[2]), let width = Int(words[3]) else {
-    print("usage: \(words[0]) URL COUNT WIDTH")
+guard 4...5 ~= words.count, let count = Int(words[2]), let width = Int(words[3]) else {
+    print("usage: \(words[0]) URL COUNT WIDTH [PEM]")
     exit(2)
 }
 Task.detached {
     do {
-        try await requests(words[1], count, width)
+        try await requests(words[1], count, width, words.count > 4 ? words[4] : nil)
         exit(0)
     } catch {
         print("error: \(error)")

@@ -1,4 +1,5 @@
-// pinfold-requests URL COUNT WIDTH: so many GETs, so many at a time, over one session.
+// pinfold-requests URL COUNT WIDTH [PEM]: so many GETs, so many at a time, over one session, which
+// trusts the certificates of a file.
 // pinfold-requests --idle COUNT: the memory of so many sessions that do nothing.
 import Glibc
 import PinfoldClient
@@ -6,8 +7,20 @@ import Synchronization
 
 let begun = Atomic(0)
 
-func requests(_ url: String, _ count: Int, _ width: Int) async throws {
+func contents(of path: String) -> [UInt8] {
+    guard let file = fopen(path, "r") else { return [] }
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 16)
+    return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
+}
+
+func requests(_ url: String, _ count: Int, _ width: Int, _ trusted: String?) async throws {
     var configuration = SessionConfiguration()
+    if let trusted {
+        configuration.securityPolicy.trustsSystem = false
+        configuration.securityPolicy.anchors = try CertificatePin.pins(in: contents(of: trusted))
+            .compactMap(\.certificate)
+    }
     configuration.maximumRequests = width
     configuration.maximumRequestsPerOrigin = width
     let session = try SessionManager(configuration: configuration)
@@ -53,13 +66,13 @@ if words.count == 3, words[1] == "--idle", let count = Int(words[2]), count > 0 
     try idle(count)
     exit(0)
 }
-guard words.count == 4, let count = Int(words[2]), let width = Int(words[3]) else {
-    print("usage: \(words[0]) URL COUNT WIDTH, or --idle COUNT")
+guard 4...5 ~= words.count, let count = Int(words[2]), let width = Int(words[3]) else {
+    print("usage: \(words[0]) URL COUNT WIDTH [PEM], or --idle COUNT")
     exit(2)
 }
 Task.detached {
     do {
-        try await requests(words[1], count, width)
+        try await requests(words[1], count, width, words.count > 4 ? words[4] : nil)
         exit(0)
     } catch {
         print("error: \(error)")

@@ -228,6 +228,14 @@ struct SharedCacheKeyTests {
         }
     }
 
+    @Test func `without a cache it causes a warning`() throws {
+        let text = "cache: { enabled: false, shared: { url: unix:/s } }"
+        #expect(
+            try warnings(of: text).contains { line in
+                line.contains("cache.shared: is not used, because cache.enabled is false")
+            })
+    }
+
     @Test func `it is printed without secrets, and that means the same`() throws {
         try withTemporaryFolder { folder in
             try write(Self.secret, to: "fleet.key", in: folder)

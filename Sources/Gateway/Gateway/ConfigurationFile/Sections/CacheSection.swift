@@ -52,6 +52,9 @@ extension SnapshotReader {
         var (cache, section) = read(field, by: CacheConfiguration.table, over: defaults)
         if cache.path.isEmpty { cache.path = defaultCachePath(section) }
         warnOfCachePath(cache, section)
+        if !cache.isEnabled, cache.shared != nil {
+            section?["shared"]?.warn("is not used, because cache.enabled is false")
+        }
         return cache
     }
 

@@ -208,7 +208,7 @@ package final class PurgeService: CachePurging {
         }
         let completion = order.completion
         let notice = PurgeNotice(scopes: scopes, environments: mailboxes.count) { [logger] in
-            logger.info("purged by another gateway", metadata: ["what": "\(text)"])
+            logger.info("purged for the fleet", metadata: ["what": "\(text)"])
             completion()
         }
         for mailbox in mailboxes { mailbox.post(.purged(notice)) }

@@ -15,9 +15,15 @@ from support.wait import SLOWDOWN, until
 from support.wire import Wire, request
 
 FRESH = "Cache-Control: max-age=600"
+
+
+def waits_for(duration: str) -> dict:
+    """A configuration with `cache.shared.wait`."""
+    return {"timeouts": {"collapse": "60s"}, "cache": {"shared": {"wait": duration}}}
+
+
 # However busy the machine is, nobody waits in vain.
-PATIENT = {"timeouts": {"collapse": "60s"}}
-LONG = "60s"
+PATIENT = waits_for("60s")
 
 
 class Held:
@@ -95,7 +101,7 @@ def test_two_thousand_clients_of_three_gateways_ask_the_server_once(fleet, scrip
     body = bytes(range(256)) * 4096
     there = Held(lambda _: reply(body, "200 OK", FRESH))
     url = scripted_origin(there).url("/")
-    three = fleet(3, PATIENT, wait=LONG)
+    three = fleet(3, PATIENT)
     with asking(itertools.islice(itertools.cycle(three), count), url) as wires:
         until(lambda: sum(waiting(one) + one.metric("pinfold_cache_collapse_waits_total")
                           for one in three) >= count - 1, "all but one wait", 60)
@@ -111,7 +117,7 @@ def test_two_thousand_clients_of_three_gateways_ask_the_server_once(fleet, scrip
 def test_a_response_that_was_waited_for_is_one_of_the_shared_cache(fleet, scripted_origin):
     there = Held()
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with leading(two, there, url) as (first, second):
         there.release.set()
         assert first.read().cache_status["stored"]
@@ -123,7 +129,7 @@ def test_a_response_that_was_waited_for_is_one_of_the_shared_cache(fleet, script
 def test_another_gateway_asks_when_the_one_that_did_is_killed(fleet, scripted_origin):
     there = Held()
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with leading(two, there, url) as (_, second):
         two[0].kill()
         there.wait_asked(2)
@@ -135,7 +141,7 @@ def test_another_gateway_asks_when_the_one_that_did_is_killed(fleet, scripted_or
 def test_another_gateway_asks_when_the_one_that_did_is_stopped(fleet, scripted_origin):
     there = Held()
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with leading(two, there, url) as (first, second):
         first.close()
         two[0].stop(patience=0.1)
@@ -162,7 +168,7 @@ def test_another_gateway_asks_when_the_servers_response_to_the_first_breaks_off(
             connection.send(reply(b"whole", "200 OK", FRESH))
 
     url = scripted_origin(script).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with asking([two[0]], url):
         until(lambda: asked, "the server is asked", 20)
         with asking([two[1]], url) as second:
@@ -175,7 +181,7 @@ def test_another_gateway_asks_when_the_servers_response_to_the_first_breaks_off(
 def test_what_may_not_be_stored_is_asked_for_by_all_without_waiting(fleet, scripted_origin):
     there = Held(lambda _: reply(b"mine", "200 OK", "Cache-Control: no-store"))
     url = scripted_origin(there).url("/")
-    three = fleet(3, PATIENT, wait=LONG)
+    three = fleet(3, PATIENT)
     with asking(three, url) as wires:
         until(lambda: sum(waiting(one) for one in three) == 2, "two wait", 20)
         there.release.set()
@@ -200,7 +206,7 @@ def test_one_gateway_has_a_stale_response_confirmed(fleet, scripted_origin):
     there = Held(answer)
     there.release.set()
     url = scripted_origin(there).url("/")
-    three = fleet(3, PATIENT, wait=LONG)
+    three = fleet(3, PATIENT)
     for one in three:
         assert get(one, url).body == b"whole"
     for one in three:
@@ -227,7 +233,7 @@ def test_what_has_to_be_confirmed_each_time_is_not_waited_for_each_time(fleet, s
     there = Held(answer)
     there.release.set()
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     for one in two:
         assert get(one, url).body == b"whole"
         assert get(one, url).body == b"whole"
@@ -242,7 +248,7 @@ def test_what_has_to_be_confirmed_each_time_is_not_waited_for_each_time(fleet, s
 def test_what_is_too_large_for_the_engine_is_asked_for_by_all(fleet, scripted_origin):
     there = Held(lambda _: reply(bytes(5000), "200 OK", FRESH))
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG, maximumObject="1KiB")
+    two = fleet(2, PATIENT, maximumObject="1KiB")
     with leading(two, there, url) as (first, second):
         there.release.set()
         assert first.read().body == second.read().body == bytes(5000)
@@ -253,7 +259,7 @@ def test_what_is_too_large_for_the_engine_is_asked_for_by_all(fleet, scripted_or
 def test_nobody_waits_for_longer_than_is_configured(fleet, scripted_origin):
     there = Held()
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait="300ms")
+    two = fleet(2, waits_for("300ms"))
     with asking([two[0]], url) as first:
         there.wait_asked()
         began = time.monotonic()
@@ -268,7 +274,7 @@ def test_nobody_waits_for_longer_than_is_configured(fleet, scripted_origin):
 
 def test_gateways_need_not_wait_for_each_other(fleet, scripted_origin):
     url = scripted_origin(Together(2, FRESH)).url("/")
-    two = fleet(2, PATIENT, wait="0s")
+    two = fleet(2, waits_for("0s"))
     with asking(two, url) as wires:
         assert all(wire.read().body == b"mine" for wire in wires)
     assert leases(two[0]) == leases(two[1]) == 0
@@ -280,7 +286,7 @@ def test_gateways_need_not_wait_for_each_other(fleet, scripted_origin):
 ], ids=lambda fields: next(iter(fields)))
 def test_what_may_be_for_one_client_is_not_waited_for(fleet, scripted_origin, fields):
     url = scripted_origin(Together(2, FRESH)).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with asking(two, url, **fields) as wires:
         assert all(wire.read().body == b"mine" for wire in wires)
     assert leases(two[0]) == leases(two[1]) == 0
@@ -289,7 +295,7 @@ def test_what_may_be_for_one_client_is_not_waited_for(fleet, scripted_origin, fi
 def test_who_waits_goes_on_at_once_when_the_engine_is_gone(fleet, engine, scripted_origin):
     there = Held()
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with leading(two, there, url) as (first, second):
         engine.stop()
         there.wait_asked(2)
@@ -305,7 +311,7 @@ def test_who_waits_goes_on_at_once_when_the_url_is_purged(fleet, scripted_origin
     numbers = itertools.count(1)
     there = Held(lambda _: reply(b"%d" % next(numbers), "200 OK", FRESH))
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with leading(two, there, url) as (first, second):
         assert get(two[1], url, method="PURGE").status == 200
         there.wait_asked(2)
@@ -318,7 +324,7 @@ def test_who_waits_goes_on_at_once_when_the_url_is_purged(fleet, scripted_origin
 def test_a_client_that_leaves_while_it_waits_leaves_nothing_behind(fleet, engine, scripted_origin):
     there = Held()
     url = scripted_origin(there).url("/")
-    two = fleet(2, PATIENT, wait=LONG)
+    two = fleet(2, PATIENT)
     with leading(two, there, url) as (first, second):
         second.reset()
         until(lambda: two[1].metric("pinfold_client_connections_open") <= 1, "it left", 20)
@@ -333,7 +339,7 @@ def test_a_lease_that_was_forged_stops_nobody(fleet, engine, scripted_origin):
     there = Held()
     there.release.set()
     origin = scripted_origin(there)
-    one = fleet(1, PATIENT, wait=LONG)[0]
+    one = fleet(1, PATIENT)[0]
     held = Held(there.answer)
     slow = scripted_origin(held).url("/")
     with asking([one], slow) as wires:

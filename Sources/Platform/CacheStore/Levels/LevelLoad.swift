@@ -72,7 +72,8 @@ package struct LevelLoad: Sendable {
         _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> CachedResponse? {
         guard let look else {
-            return memory.promote(response, isNear: isNear, insteadOf: stale, isCurrent)
+            return memory.promote(
+                response, isNear: isNear, insteadOf: stale, under: trust, isCurrent)
         }
         let current = memory.isCurrent(response, isCurrent)
         if !current { look.noteChange() }

@@ -303,13 +303,16 @@ package final class MemoryTier: Sendable {
     ///     kept only if it was read before, not long ago: what is read once would displace what is
     ///     as likely to be used.
     ///   - stale: what it replaces in memory: of others, one that is there already is kept.
+    ///   - trust: under which the request asks. A response that was obtained under it replaces one
+    ///     that was not.
     ///   - isCurrent: called under the lock of the key, with whether memory keeps the response.
     ///     Returns whether the level still has it.
     /// - Returns: what memory has for it, which may be another load's copy; `nil` if it was
     ///   replaced, invalidated or evicted while it was being read.
     package func promote(
         _ response: CachedResponse, isNear: Bool = false,
-        insteadOf stale: CachedResponse? = nil, _ isCurrent: (_ isInMemory: Bool) -> Bool
+        insteadOf stale: CachedResponse? = nil, under trust: UInt64? = nil,
+        _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> CachedResponse? {
         let fits = admits(response.memoryBytes) && !response.isOnDiskOnly
         let isSelective =
@@ -324,7 +327,11 @@ package final class MemoryTier: Sendable {
                 shard.sweep(response.keyHash, response.key, bans, dropped: &dropped)
             }
             var existing = fits ? shard.variant(of: response) : nil
-            if stale != nil, existing === stale { existing = nil }
+            if let other = existing,
+                other === stale || other.policy != trust && response.policy == trust
+            {
+                existing = nil
+            }
             let isKept =
                 existing != nil
                 || fits && (!isSelective || shard.isWorthKeeping(response.keyHash))

@@ -319,7 +319,7 @@ class Demonstration:
         show.say("Then by all; and back again, with one command.")
         show(f"pinfold fleet publish --rest {first}", *everyone)
         self.refused("PUT", set(NAMES))
-        show(f"pinfold fleet rollback --key policy.key {first}", *everyone)
+        show(f"pinfold fleet rollback --policy-key policy.key {first}", *everyone)
         self.refused("DELETE", set(NAMES))
         self.refused("PUT", set())
         show(f"pinfold fleet status {first}", *NAMES)

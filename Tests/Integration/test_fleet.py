@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.fleet import Engine, Fleet, wait_shared
+from support.fleet import Fleet, wait_shared
 from support.gateway import Gateway, run_pinfold
 from support.livepage import live_page
 from support.origin import reply
@@ -39,18 +39,18 @@ def there(origin):
 
 
 @pytest.fixture
-def unready(fleet, engine: Engine, signer: Signer) -> Callable[..., Fleet]:
+def unready(fleet, signer: Signer) -> Callable[..., Fleet]:
     """unready(n): gateways that have no policy yet, and wait for one by way of the engine."""
     def start(count: int = 3, keys: list[Signer] | None = None) -> Fleet:
         made = fleet(0)
         for _ in range(count):
-            add(made, engine, keys or [signer])
+            add(made, keys or [signer])
         return made
     return start
 
 
-def add(made: Fleet, engine: Engine, keys: list[Signer]) -> Gateway:
-    running = made.add(engine.url, configuration(keys), start=False)
+def add(made: Fleet, keys: list[Signer]) -> Gateway:
+    running = made.add(configuration(keys), start=False)
     start_unready(running)
     wait_shared(running)
     return running
@@ -141,17 +141,17 @@ def test_a_rollback_is_one_command(unready, signer, there, tmp_path):
     key = signer.write(tmp_path / "policy.key")
     publish(gateways[0], tmp_path, policy(DENY, 7, signer))
     publish(gateways[0], tmp_path, policy(OTHER, 8, signer))
-    done = pinfold(gateways[2], "rollback", "--key", str(key))
+    done = pinfold(gateways[2], "rollback", "--policy-key", str(key))
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert done.stdout.startswith("serial 7 is signed again as 9\nserial 9 (")
     assert done.stdout.count("taken") == 3
     for running in gateways:
         assert serial(running) == 9 and denied(running, there) == {"denied.test"}
-    again = pinfold(gateways[1], "rollback", "--key", str(key), "--to", "8", "--days", "3")
+    again = pinfold(gateways[1], "rollback", "--policy-key", str(key), "--to", "8", "--days", "3")
     assert again.returncode == 0, again.stderr
     assert [serial(running) for running in gateways] == [10, 10, 10]
     assert denied(gateways[0], there) == {"other.test"}
-    unknown = pinfold(gateways[1], "rollback", "--key", str(key), "--to", "3")
+    unknown = pinfold(gateways[1], "rollback", "--policy-key", str(key), "--to", "3")
     assert unknown.returncode == 1
     assert "serial 3 is not kept by this gateway; expected one of 10, 9, 8, 7" in unknown.stderr
 
@@ -162,7 +162,7 @@ def test_a_canary_is_rolled_back_everywhere(unready, signer, there, tmp_path):
     publish(gateways[0], tmp_path, policy(DENY, 1, signer))
     publish(gateways[0], tmp_path, policy(OTHER, 2, signer), "--canary", "70%")
     # One that has not taken it knows what it is.
-    done = pinfold(gateways[0], "rollback", "--key", str(key))
+    done = pinfold(gateways[0], "rollback", "--policy-key", str(key))
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert [serial(running) for running in gateways] == [3, 3, 3]
     assert all(denied(running, there) == {"denied.test"} for running in gateways)
@@ -173,7 +173,7 @@ def test_a_rollback_signs_nothing_that_its_key_has_not_signed(unready, signer, t
     publish(gateways[0], tmp_path, policy(DENY, 7, signer))
     publish(gateways[0], tmp_path, policy(OTHER, 8, signer))
     key = Signer().write(tmp_path / "other.key")
-    done = pinfold(gateways[0], "rollback", "--key", str(key))
+    done = pinfold(gateways[0], "rollback", "--policy-key", str(key))
     assert done.returncode == 1 and "serial 8 is not signed by" in done.stderr
     assert serial(gateways[0]) == 8
 
@@ -196,10 +196,10 @@ def test_what_the_gateway_would_not_take_is_not_published(
     assert view(gateways[0])["gateways"][1]["policy"]["offered"]["serial"] == 7
 
 
-def test_a_gateway_that_does_not_know_the_key_refuses(unready, engine, signer, there, tmp_path):
+def test_a_gateway_that_does_not_know_the_key_refuses(unready, signer, there, tmp_path):
     other = Signer()
     gateways = unready(1, [signer, other])
-    add(gateways, engine, [other])
+    add(gateways, [other])
     publish(gateways[0], tmp_path, policy(DENY, 1, other))
     said = publish(gateways[0], tmp_path, policy(OTHER, 2, signer), code=1)
     assert "gateway-0  taken\n" in said
@@ -241,10 +241,10 @@ def test_a_gateway_starts_without_the_engine_with_its_last_policy(
     until(lambda: alarms(running) == set(), "the alarm is over", 20)
 
 
-def test_a_gateway_that_comes_later_gets_the_policy(unready, engine, signer, tmp_path):
+def test_a_gateway_that_comes_later_gets_the_policy(unready, signer, tmp_path):
     gateways = unready(1)
     publish(gateways[0], tmp_path, policy(DENY, 7, signer))
-    wait_serial(add(gateways, engine, [signer]), 7)
+    wait_serial(add(gateways, [signer]), 7)
 
 
 def test_the_status_of_a_fleet(fleet, origin):

@@ -16,14 +16,14 @@ from support.policies import start_unready
 PAGE = PAGES["Fleet"]
 
 
-def test_the_page_shows_what_commands_print(fleet, engine, workspace):
+def test_the_page_shows_what_commands_print(fleet, workspace):
     signer = Signer()
     signer.write(workspace / "policy.key")
     (workspace / "first.yaml").write_bytes(policy(DENY, 7, signer))
     (workspace / "second.yaml").write_bytes(policy(OTHER, 8, signer))
     gateways = fleet(0)
     for _ in range(3):
-        running = gateways.add(engine.url, configuration([signer]), start=False)
+        running = gateways.add(configuration([signer]), start=False)
         start_unready(running)
         wait_shared(running)
     commands = sessions(PAGE)

@@ -19,9 +19,9 @@ struct FleetRollback: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The private key on Ed25519, in PEM (PKCS #8).", valueName: "file"),
-        completion: .file())
-    var key: String
+            "The private key that signs policies: on Ed25519, in PEM (PKCS #8).",
+            valueName: "file"), completion: .file())
+    var policyKey: String
 
     @Option(
         name: .customLong("to"),
@@ -46,7 +46,7 @@ struct FleetRollback: ParsableCommand {
     }
 
     func run() throws {
-        let signer = try PolicySigner(key)
+        let signer = try PolicySigner(policyKey)
         let gateway = try options.gatewayOrExit()
         let known = try gateway.value(.get, "/api/v1/fleet/policy")
         guard let number = known["newest"]?.count else {

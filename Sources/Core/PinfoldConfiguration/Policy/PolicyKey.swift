@@ -58,7 +58,8 @@ package enum PolicyKey: String, Sendable, CaseIterable {
             "local entries come first; `**` only if the local file has none; with `access.hosts: "
                 + "listed` in the local file it lists nothing; a host that the local file pins at "
                 + "any port stays refused where no local entry applies; refused if it applies to a "
-                + "local parent or one of several `upstreams`"
+                + "local parent, one of several `upstreams`, or the engine of `cache.shared` "
+                + "(`rediss`)"
         case .hostsName:
             "a label; it, or the first pattern without it, is not that of a local entry, `none` or "
                 + "`default`"

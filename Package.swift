@@ -83,7 +83,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CInternationalNames", "CLinux", "HTTPCore", "ProxyProtocols", "ContentCoding", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads",
         "Files", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
-        "PinfoldMetrics", "PinfoldEngine", "HTTPTypes", "Logging",
+        "PinfoldMetrics", "PinfoldEngine", "CoreMetrics", "HTTPTypes", "Logging", "Tracing",
     ],
     "Client/PinfoldClient/EventStreams": ["COpenSSL", "CZlib", "HTTPCore"],
     "Client/PinfoldClient/HTTPAuthentication": ["COpenSSL", "HTTPCore"],
@@ -258,7 +258,8 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Client/PinfoldClientTests": [
         "CLinux", "HTTPCore", "TestSupport", "ContentCoding", "Trust", "Documents", "Clocks",
         "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
-        "PinfoldClient", "PinfoldImages", "FoundationEssentials", "HTTPTypes", "Logging",
+        "PinfoldClient", "PinfoldImages", "CoreMetrics", "FoundationEssentials", "HTTPTypes",
+        "InMemoryTracing", "Logging", "MetricsTestKit", "Tracing",
     ],
     "Gateway/PinObservingTests": [
         "CLinux", "CSQLite", "HTTPCore", "TestSupport", "Trust", "PinObservation", "PinObserving",
@@ -302,10 +303,14 @@ let testImports: KeyValuePairs<String, Set<String>> = [
 /// Of the imports, what other packages provide.
 let products: [String: Target.Dependency] = [
     "ArgumentParser": .product(name: "ArgumentParser", package: "swift-argument-parser"),
+    "CoreMetrics": .product(name: "CoreMetrics", package: "swift-metrics"),
     "HTTPTypes": .product(name: "HTTPTypes", package: "swift-http-types"),
+    "InMemoryTracing": .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
     "Logging": .product(name: "Logging", package: "swift-log"),
+    "MetricsTestKit": .product(name: "MetricsTestKit", package: "swift-metrics"),
     "RawStructuredFieldValues": .product(
         name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+    "Tracing": .product(name: "Tracing", package: "swift-distributed-tracing"),
 ]
 
 /// Of the imports, what the toolchain provides.
@@ -373,9 +378,11 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     ],
     targets: libraries
         + targets(in: "Sources", imports) { name, dependencies, path in

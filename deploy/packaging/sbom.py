@@ -24,7 +24,8 @@ from libraries import loaded, package, packages
 # Of Swift's packages, by their names: under which licence they are.
 APACHE = "Apache-2.0 WITH Swift-exception"
 LICENSES = {"swift-http-types": "Apache-2.0", "swift-http-structured-headers": "Apache-2.0",
-            "swift-log": "Apache-2.0"}
+            "swift-log": "Apache-2.0", "swift-metrics": "Apache-2.0",
+            "swift-distributed-tracing": "Apache-2.0"}
 
 
 def identifier(name: str) -> str:

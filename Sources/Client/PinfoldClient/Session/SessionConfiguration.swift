@@ -1,6 +1,7 @@
 import HTTPCore
 public import HTTPTypes
 import PinfoldConfiguration
+public import Tracing
 import Trust
 
 /// Configures how a session sends requests. It is a value: a session keeps the copy with which it
@@ -135,6 +136,11 @@ public struct SessionConfiguration: Sendable {
 
     /// Are told of every step of the session's tasks.
     public var eventMonitors: [any EventMonitor] = []
+
+    /// Makes a span of each task, within that of the caller, and lets servers continue the trace;
+    /// `nil` for no spans. By default, it is the one that the program has bootstrapped when the
+    /// configuration is made (`InstrumentationSystem.bootstrap`). Queries of URLs are not recorded.
+    public var tracer = Self.bootstrappedTracer
 
     /// Creates a configuration with default values.
     public init() {}

@@ -128,6 +128,7 @@ final class RequestRunner: Sendable {
         _ content: RequestContent?, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output {
         handle.begin()
+        if let tracer = session.configuration.tracer { handle.trace(by: tracer) }
         var (first, content) = (session.completed(request, options), content)
         if let compression = options.compression {
             do throws(ClientError) {
@@ -249,7 +250,8 @@ final class RequestRunner: Sendable {
             elapsed = handle.elapsed
         }
         let remainingTime = session.configuration.resourceTimeout - (elapsed ?? .zero)
-        let sent = prepared(&history)
+        var sent = prepared(&history)
+        if session.configuration.tracer != nil { handle.span?.inject(into: &sent.headerFields) }
         guard remainingTime > .zero else {
             throw .tookLonger(
                 than: session.configuration.resourceTimeout, history.request)

@@ -1,6 +1,7 @@
 import Clocks
 public import HTTPTypes
 import Locking
+import Tracing
 
 /// The state of a task.
 public enum TaskState: Sendable, Hashable, CaseIterable {
@@ -53,6 +54,8 @@ public final class TaskHandle: Sendable {
         var waiter: Waiter?
         /// Cancels the hook that is running between two exchanges.
         var cancelHook: (@Sendable () -> Void)?
+        /// The span, if the task is traced.
+        var span: TaskSpan?
         /// Whether the delay before the next exchange is in progress.
         var isPausing = false
 
@@ -191,6 +194,21 @@ public final class TaskHandle: Sendable {
         }
     }
 
+    /// Begins the task's span, unless it has one.
+    func trace(by tracer: any Tracer) {
+        if inner.withLock({ $0.span != nil }) { return }
+        let span = TaskSpan(of: request, by: tracer)
+        let isOver = inner.withLock { inner in
+            if case .complete = inner.stage { return true }
+            inner.span = span
+            return false
+        }
+        if isOver { span.end(nil) }
+    }
+
+    /// The span, if the task is traced.
+    var span: TaskSpan? { inner.withLock { $0.span } }
+
     /// How long the task has been running, without the time during which it was suspended.
     var elapsed: Duration {
         let now = Clock.monotonicMilliseconds()
@@ -291,15 +309,19 @@ public final class TaskHandle: Sendable {
 
     /// Marks the end of the task. Must be called once.
     func complete(_ completion: @autoclosure () -> TaskCompletion) {
-        let (isFirst, channel) = inner.withLock { inner -> (Bool, TransferChannel?) in
-            if case .complete = inner.stage { return (false, nil) }
+        let (isFirst, channel, span) = inner.withLock {
+            inner -> (Bool, TransferChannel?, TaskSpan?) in
+            if case .complete = inner.stage { return (false, nil, nil) }
             inner.stage = .complete
-            return (true, inner.channel.take())
+            return (true, inner.channel.take(), inner.span.take())
         }
         guard isFirst else { return }
         // If a step between two exchanges has failed, nobody reads this exchange any more.
         channel?.cancel()
-        over(completion())
+        guard let span else { return over(completion()) }
+        let completion = completion()
+        span.end(completion)
+        over(completion)
     }
 
     private func over(_ completion: @autoclosure () -> TaskCompletion) {

@@ -148,7 +148,7 @@ extension LevelLoop {
         _ found: FoundValue, for pending: PendingLoad, insteadOf stale: CachedResponse
     ) -> Bool {
         guard found.vary == stale.varyKey, found.value.trust == stale.policy,
-            found.staleSince == nil
+            found.staleSince == 0
         else { return false }
         return metadata(of: found, for: pending)?.isFresh(at: Clock.wallSeconds()) ?? false
     }

@@ -34,7 +34,7 @@ package final class MemoryTier: Sendable {
     /// Told how often a response was used that leaves, under the lock of its key.
     private let onHits: @Sendable (CachedResponse, UInt32) -> Void
     /// Notified of evictions.
-    private let levels: [any CacheLevel]
+    let levels: [any CacheLevel]
 
     /// - Parameter levels: the levels below.
     init(
@@ -302,14 +302,13 @@ package final class MemoryTier: Sendable {
     ///   - isNear: whether it can be read again at little cost. Once memory is full, it is then
     ///     kept only if it was read before, not long ago: what is read once would displace what is
     ///     as likely to be used.
-    ///   - stale: what it replaces in memory: of others, one that is there already is kept.
     ///   - isCurrent: called under the lock of the key, with whether memory keeps the response.
     ///     Returns whether the level still has it.
     /// - Returns: what memory has for it, which may be another load's copy; `nil` if it was
     ///   replaced, invalidated or evicted while it was being read.
     package func promote(
         _ response: CachedResponse, isNear: Bool = false,
-        insteadOf stale: CachedResponse? = nil, _ isCurrent: (_ isInMemory: Bool) -> Bool
+        _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> CachedResponse? {
         let fits = admits(response.memoryBytes) && !response.isOnDiskOnly
         let isSelective =
@@ -323,8 +322,7 @@ package final class MemoryTier: Sendable {
             if bans.isInForce {
                 shard.sweep(response.keyHash, response.key, bans, dropped: &dropped)
             }
-            var existing = fits ? shard.variant(of: response) : nil
-            if stale != nil, existing === stale { existing = nil }
+            let existing = fits ? shard.variant(of: response) : nil
             let isKept =
                 existing != nil
                 || fits && (!isSelective || shard.isWorthKeeping(response.keyHash))

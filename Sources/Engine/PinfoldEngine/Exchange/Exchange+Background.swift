@@ -21,7 +21,12 @@ extension Exchange {
             return environment.recycle(background)
         }
         // The client's response is sent first.
-        environment.loop.afterTurn { background.forward() }
+        environment.loop.afterTurn { background.askFleetOrForward(about: response) }
+    }
+
+    /// Another gateway may have had it confirmed.
+    private func askFleetOrForward(about response: CachedResponse) {
+        if !asksForFresh(insteadOf: response, because: .stale) { forward() }
     }
 
     /// Takes the request over from the exchange that serves the response.

@@ -2,58 +2,68 @@ import CachePolicy
 import CacheStore
 import EventLoop
 import HTTPCore
+import PinfoldMetrics
 
 // Of the gateways that share a level of the cache, one asks the server (`FetchLease`).
 extension Exchange {
     /// Whether its response may be one for all, so that one gateway of a fleet should ask for it. A
     /// request with a cookie is not compared with those of other gateways: where the response is
     /// not known to be shared it might be personal.
-    var mayFetchForFleet: Bool { mayFetchForFleet(because: .uriMiss) }
-
-    private func mayFetchForFleet(because reason: ForwardReason) -> Bool {
+    var mayFetchForFleet: Bool {
         let present = request.fields.present
         guard case .none = collapsing.role, passes == 0, !present.contains(.cookie), let origin
         else { return false }
-        return CacheDecision.mayCollapse(request.method, with: present, reason)
+        return CacheDecision.mayCollapse(request.method, with: present, .uriMiss)
             && origin.cacheStores && origin.caching.sliceBytes == nil
     }
 
-    /// Before a stale response is confirmed: asks once whether another gateway has done so, and
-    /// waits for one that does.
+    /// Before a server is asked about a stale response: asks once whether another gateway has had
+    /// it confirmed, and waits for one that does so, unless the response might be for its own
+    /// client only. All gateways have stored it with the same age, so that it becomes stale in all
+    /// of them at the same moment.
+    ///
+    /// Whatever else is the reason to ask the server, the request demands it, or the response.
+    /// - Returns: whether it goes on when the answer is there, or has ended.
     @inline(never)
-    func asksForFresh(
-        insteadOf stale: CachedResponse, because reason: ForwardReason, _ view: CacheKeyView
-    ) -> Bool {
-        guard caching.askForFresh == .notAsked, case .stale = reason,
-            !stale.metadata.flags.contains(.parts), let store, store.isShared,
-            mayFetchForFleet(because: reason), register()
+    func asksForFresh(insteadOf stale: CachedResponse, because reason: ForwardReason) -> Bool {
+        guard !caching.hasAskedForFresh, case .stale = reason, let store,
+            store.mayHaveFresh(insteadOf: stale), register()
         else { return false }
-        caching.identify(by: CacheKey(view))
         guard goesOn(after: .decided(.load)) else { return true }
+        caching.asksForFresh(insteadOf: stale)
         let (token, mailbox) = (token, environment.mailbox)
-        let isAccepted = store.loadFresh(insteadOf: stale, policy: cacheOptions) {
+        let isAccepted = store.loadFresh(
+            insteadOf: stale, policy: cacheOptions, fetches: mayFetchForFleet
+        ) {
             mailbox.post(.loaded(token, $0))
         }
-        caching.asksForFresh(isAccepted ? .asking : .asked)
         if isAccepted {
             environment.wakeReadersAfterTurn()
-        } else if goesOn(after: .loaded), let origin {
-            lookUp(at: origin)
+            return true
         }
-        return true
+        _ = caching.takeAskedFor()
+        return !goesOn(after: .loaded)
     }
 
-    /// Goes on with what it has, unless a fresh response was found.
-    func goesOnWithStale(after result: LoadResult) -> Bool {
-        caching.asksForFresh(.asked)
-        switch result {
-        case .found: return false
-        case .nothing: break
-        case .lead(let lease): collapsing.hold(lease)
+    /// Goes on with the answer, or with the stale response if there is none.
+    func askedForFresh(insteadOf stale: CachedResponse, _ result: LoadResult) {
+        if case .found(let responses, _) = result, let origin,
+            let response = select(from: responses, origin)
+        {
+            // In the background that is all that was wanted: the stale one is replaced.
+            guard caching.revalidated == nil else { return endSilently() }
+            environment.metrics.add(.cacheSharedHits)
+            caching.key?.withView { answer(from: response, $0, origin, isShared: true) }
+            return
         }
-        guard let origin else { return false }
-        lookUp(at: origin)
-        return true
+        if case .lead(let lease) = result { collapsing.hold(lease) }
+        guard caching.revalidated == nil, let origin else { return forward() }
+        guard let store, store.holds(stale) else {
+            // It was replaced or purged meanwhile. Nobody need wait for this exchange.
+            if collapsing.lease != nil { _ = collapsing.takeLease() }
+            return origin.policy === environment.policy ? lookUp(at: origin) : forward()
+        }
+        caching.key?.withView { answer(from: stale, $0, origin) }
     }
 
     /// The response that all gateways wait for is stored, or will not be. If there is none, another

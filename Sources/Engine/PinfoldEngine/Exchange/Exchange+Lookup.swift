@@ -111,7 +111,7 @@ extension Exchange {
     package func loaded(_ result: LoadResult) {
         if let reader = serving.reader { return reader.loaded(result) }
         guard goesOn(after: .loaded) else { return }
-        if caching.askForFresh == .asking, goesOnWithStale(after: result) { return }
+        if let stale = caching.takeAskedFor() { return askedForFresh(insteadOf: stale, result) }
         switch result {
         case .found(let responses, let isShared):
             let hits = isShared ? WorkerCounter.cacheSharedHits : .cacheDiskHits
@@ -173,7 +173,7 @@ extension Exchange {
     }
 
     /// - Parameter view: the key, which is valid until the response is served.
-    private func answer(
+    func answer(
         from response: CachedResponse, _ view: CacheKeyView, _ origin: Origin,
         isShared: Bool = false
     ) {
@@ -196,15 +196,15 @@ extension Exchange {
             if case .answered = collapsing.role { return serveCollapsed(response, hit) }
             serve(response, hit)
         case .validate(let validation):
-            if asksForFresh(insteadOf: response, because: validation.reason, view) { return }
             if caching.key == nil { caching.identify(by: CacheKey(view)) }
+            if asksForFresh(insteadOf: response, because: validation.reason) { return }
             caching.validate(response, by: validation)
             caching.forward(because: validation.reason)
             report.used(cache: .miss)
             forwardOrWait()
         case .forward(let reason):
-            if asksForFresh(insteadOf: response, because: reason, view) { return }
             if caching.key == nil { caching.identify(by: CacheKey(view)) }
+            if asksForFresh(insteadOf: response, because: reason) { return }
             // It may be served in place of an error, or be updated by the response to a HEAD.
             caching.found(response)
             report.used(cache: .miss)

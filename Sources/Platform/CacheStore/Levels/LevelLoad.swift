@@ -1,4 +1,5 @@
 import CachePolicy
+import Clocks
 import Locking
 
 /// What the levels below memory may hold for a request.
@@ -56,8 +57,8 @@ package struct LevelLoad: Sendable {
     /// that gateways share sees to it that one of them does (`LoadResult.lead`), for which the
     /// others wait.
     package var fetches = false
-    /// What the asker has, and has to have confirmed unless there is a fresh response of the same
-    /// variant: only that is wanted, and takes its place in memory.
+    /// What the asker has, and has to have confirmed unless there is a fresh response in place of
+    /// it (``wants(_:)``): only that is of interest, and takes its place in memory and on disk.
     package var stale: CachedResponse?
     package var completion: @Sendable (LoadResult) -> Void
 
@@ -66,14 +67,25 @@ package struct LevelLoad: Sendable {
         key.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
     }
 
+    /// Whether what a level has is of interest. It may be asked before the body is read; `publish`
+    /// decides about it in any case.
+    package func wants(_ loaded: LoadedHead) -> Bool {
+        guard let stale else { return true }
+        let metadata =
+            loaded.staleSince > 0
+            ? loaded.metadata.stale(since: loaded.staleSince) : loaded.metadata
+        return stale.mayBeReplaced(
+            by: metadata, loaded.vary, loaded.policy, at: Clock.wallSeconds())
+    }
+
     /// Makes available what a level has read (`MemoryTier.promote`). For a look, nothing is kept.
     package func publish(
         _ response: CachedResponse, isNear: Bool = false,
         _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> CachedResponse? {
         guard let look else {
-            return memory.promote(
-                response, isNear: isNear, insteadOf: stale, under: trust, isCurrent)
+            if let stale { return memory.replace(stale, by: response, isCurrent) }
+            return memory.promote(response, isNear: isNear, under: trust, isCurrent)
         }
         let current = memory.isCurrent(response, isCurrent)
         if !current { look.noteChange() }

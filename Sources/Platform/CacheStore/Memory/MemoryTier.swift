@@ -34,7 +34,7 @@ package final class MemoryTier: Sendable {
     /// Told how often a response was used that leaves, under the lock of its key.
     private let onHits: @Sendable (CachedResponse, UInt32) -> Void
     /// Notified of evictions.
-    private let levels: [any CacheLevel]
+    let levels: [any CacheLevel]
 
     /// - Parameter levels: the levels below.
     init(
@@ -302,7 +302,6 @@ package final class MemoryTier: Sendable {
     ///   - isNear: whether it can be read again at little cost. Once memory is full, it is then
     ///     kept only if it was read before, not long ago: what is read once would displace what is
     ///     as likely to be used.
-    ///   - stale: what it replaces in memory: of others, one that is there already is kept.
     ///   - trust: under which the request asks. A response that was obtained under it replaces one
     ///     that was not.
     ///   - isCurrent: called under the lock of the key, with whether memory keeps the response.
@@ -311,7 +310,7 @@ package final class MemoryTier: Sendable {
     ///   replaced, invalidated or evicted while it was being read.
     package func promote(
         _ response: CachedResponse, isNear: Bool = false,
-        insteadOf stale: CachedResponse? = nil, under trust: UInt64? = nil,
+        under trust: UInt64? = nil,
         _ isCurrent: (_ isInMemory: Bool) -> Bool
     ) -> CachedResponse? {
         let fits = admits(response.memoryBytes) && !response.isOnDiskOnly
@@ -327,9 +326,7 @@ package final class MemoryTier: Sendable {
                 shard.sweep(response.keyHash, response.key, bans, dropped: &dropped)
             }
             var existing = fits ? shard.variant(of: response) : nil
-            if let other = existing,
-                other === stale || other.policy != trust && response.policy == trust
-            {
+            if let other = existing, other.policy != trust, response.policy == trust {
                 existing = nil
             }
             let isKept =

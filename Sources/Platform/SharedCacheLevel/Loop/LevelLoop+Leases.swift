@@ -198,7 +198,7 @@ extension LevelLoop {
         var shared: UInt64 = 0
         for load in loads {
             if load.trust == trust, load.policy == policy,
-                (load.stale == nil) == (pending.load.stale == nil)
+                load.stale?.varyKey == pending.load.stale?.varyKey
             {
                 shared += 1
                 load.completion(.found(found, isShared: true))

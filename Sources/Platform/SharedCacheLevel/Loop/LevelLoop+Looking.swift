@@ -1,6 +1,5 @@
 import CachePolicy
 import CacheStore
-import Clocks
 import RedisProtocol
 import SharedCache
 
@@ -35,8 +34,10 @@ extension LevelLoop {
             }
         }
         keepWanted(pending)
-        if let stale = pending.load.stale {
-            pending.found = pending.found.filter { isFresh($0, for: pending, insteadOf: stale) }
+        if pending.load.stale != nil {
+            pending.found = pending.found.filter { found in
+                withHead(of: found, for: pending) { pending.load.wants($0) } ?? false
+            }
         }
         pending.missing = 1
         for found in pending.found { askForBody(pending, found) }
@@ -143,27 +144,6 @@ extension LevelLoop {
         pending.found = pending.found.filter { known.insert($0.vary).inserted }
     }
 
-    /// Whether a value is a fresh one of the variant that the asker has, but stale.
-    private func isFresh(
-        _ found: FoundValue, for pending: PendingLoad, insteadOf stale: CachedResponse
-    ) -> Bool {
-        guard found.vary == stale.varyKey, found.value.trust == stale.policy,
-            found.staleSince == 0
-        else { return false }
-        return metadata(of: found, for: pending)?.isFresh(at: Clock.wallSeconds()) ?? false
-    }
-
-    private func metadata(of found: FoundValue, for pending: PendingLoad) -> StoredMetadata? {
-        guard let times = engine.clock.toOwn(found.value.times) else { return nil }
-        return found.bytes.withUnsafeBytes { bytes in
-            let head = UnsafeRawBufferPointer(rebasing: bytes[found.value.head])
-            return StoredMetadata(
-                storedHead: head.bindMemory(to: UInt8.self).span, times: times,
-                hasQuery: pending.load.key.contains(UInt8(ascii: "?")),
-                options: pending.load.policy)
-        }
-    }
-
     // MARK: Bodies in chunks
 
     private func askForBody(_ pending: PendingLoad, _ found: FoundValue) {
@@ -260,20 +240,37 @@ extension LevelLoop {
             of: engine.hash(pending.digest), .nothing)
     }
 
+    /// Runs `body` with what was read of a response besides its body; `nil` if its head cannot be
+    /// read, or its times are not known.
+    private func withHead<Result>(
+        of found: FoundValue, for pending: PendingLoad, _ body: (LoadedHead) -> Result?
+    ) -> Result? {
+        let (load, value) = (pending.load, found.value)
+        guard let times = engine.clock.toOwn(value.times) else { return nil }
+        return found.bytes.withUnsafeBytes { bytes -> Result? in
+            let head = UnsafeRawBufferPointer(rebasing: bytes[value.head])
+            let made = StoredMetadata(
+                storedHead: head.bindMemory(to: UInt8.self).span, times: times,
+                hasQuery: load.key.contains(UInt8(ascii: "?")), options: load.policy)
+            guard let metadata = made else { return nil }
+            return body(
+                LoadedHead(
+                    vary: found.vary, metadata: metadata, policy: value.trust, head: head,
+                    staleSince: found.staleSince))
+        }
+    }
+
     private func makeResponse(
         _ pending: PendingLoad, _ found: FoundValue
     ) -> CachedResponse? {
         let (load, value) = (pending.load, found.value)
-        guard let metadata = metadata(of: found, for: pending) else { return nil }
-        return found.bytes.withUnsafeBytes { bytes -> CachedResponse? in
-            let head = UnsafeRawBufferPointer(rebasing: bytes[value.head])
-            let loaded = LoadedHead(
-                vary: found.vary, metadata: metadata, policy: value.trust, head: head,
-                staleSince: found.staleSince)
+        return withHead(of: found, for: pending) { loaded -> CachedResponse? in
             switch value.body {
             case .inline:
-                let body = UnsafeRawBufferPointer(rebasing: bytes[value.recordCount...])
-                return load.memory.makeResponse(loaded, for: load, body: body)
+                return found.bytes.withUnsafeBytes { bytes in
+                    let body = UnsafeRawBufferPointer(rebasing: bytes[value.recordCount...])
+                    return load.memory.makeResponse(loaded, for: load, body: body)
+                }
             case .chunks(let chunks):
                 guard found.body.isEmpty else {
                     return found.body.withUnsafeBytes {

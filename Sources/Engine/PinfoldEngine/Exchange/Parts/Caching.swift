@@ -18,7 +18,7 @@ extension Exchange {
         /// A stored response that is outdated if the current response arrives completely.
         private(set) var outdated: CachedResponse?
         /// Whether other gateways were asked for a fresh response in place of a stale one.
-        private(set) var askForFresh = AskForFresh.notAsked
+        private var askForFresh = AskForFresh.notAsked
         /// Content read only to see whether the response arrives completely, in bytes.
         private(set) var bytesReadInVain: UInt64 = 0
         /// The stored response that is being revalidated in the background; `nil` in an exchange of
@@ -26,9 +26,24 @@ extension Exchange {
         private(set) var revalidated: CachedResponse?
 
         /// How far that has come: it is done once.
-        enum AskForFresh { case notAsked, asking, asked }
+        private enum AskForFresh {
+            case notAsked
+            case asking(insteadOf: CachedResponse)
+            case asked
+        }
 
-        mutating func asksForFresh(_ step: AskForFresh) { askForFresh = step }
+        var hasAskedForFresh: Bool { if case .notAsked = askForFresh { false } else { true } }
+
+        mutating func asksForFresh(insteadOf stale: CachedResponse) {
+            askForFresh = .asking(insteadOf: stale)
+        }
+
+        /// What was asked for a fresh response in place of, if that is so; the answer is there.
+        mutating func takeAskedFor() -> CachedResponse? {
+            guard case .asking(let stale) = askForFresh else { return nil }
+            askForFresh = .asked
+            return stale
+        }
 
         // MARK: The key
 

@@ -47,6 +47,11 @@ class Site:
             if seen.get("if-none-match") == '"v"':
                 return reply(b"", "304 Not Modified", FRESH, 'ETag: "v"', length=False)
             return reply(body, "200 OK", "Cache-Control: max-age=1", 'ETag: "v"')
+        if path.startswith(("/briefly", "/later")):
+            if seen.get("if-none-match") == '"v"':
+                return reply(b"", "304 Not Modified", FRESH, 'ETag: "v"', length=False)
+            more = ", stale-while-revalidate=600" if path.startswith("/later") else ""
+            return reply(body, "200 OK", f"Cache-Control: max-age=3{more}", 'ETag: "v"')
         if seen.get("if-none-match") == '"v"':
             return reply(b"", "304 Not Modified", FRESH, 'ETag: "v"', length=False)
         return reply(body, "200 OK", FRESH, 'ETag: "v"', f"Surrogate-Key: all {path.strip('/')}")
@@ -124,6 +129,66 @@ def test_what_one_has_had_confirmed_is_fresh_for_the_others(fleet, there):
     response = get(three[2], url)
     assert is_shared_hit(response) and response.body == first.body
     assert len(there.requests) == asked
+
+
+def both_stale(two, url: str) -> bytes:
+    """Both have the response, which the second has asked for, and in both it is stale. Returns its
+    content."""
+    first = share(two[1], url)
+    assert get(two[0], url).body == first.body
+    for running in two:
+        until(lambda running=running: get(running, url, Cache_Control="only-if-cached, min-fresh=1")
+              .status == 504, "it is stale", 20)
+    return first.body
+
+
+@pytest.mark.parametrize("memory", ["16MiB", 0], ids=["memory", "disk"])
+@pytest.mark.parametrize("fields", [{}, {"Cookie": "a=1"}, {"Range": "bytes=0-0"}],
+                         ids=["plain", "cookie", "range"])
+def test_what_is_stale_is_not_confirmed_again_after_another_has_done_so(
+        fleet, there, memory, fields):
+    two = fleet(1)
+    two.add({"cache": {"memory": memory}})
+    url = there.url("/briefly")
+    body = both_stale(two, url)
+    before = stored(two[0])
+    asked = len(there.requests)
+    assert get(two[0], url).body == body
+    assert len(there.requests) == asked + 1
+    assert there.requests[-1].get("if-none-match") == '"v"'
+    until(lambda: stored(two[0]) > before, "what was confirmed is in the engine")
+    response = get(two[1], url, **fields)
+    assert is_shared_hit(response) and response.body == body
+    assert is_hit(get(two[1], url))
+    assert len(there.requests) == asked + 1
+    assert two[1].metric("pinfold_cache_hits_total", tier="shared") >= 1
+
+
+@pytest.mark.parametrize("directive", ["no-cache", "max-age=0"])
+def test_a_request_that_demands_it_is_confirmed_by_the_server(two, there, directive):
+    url = there.url("/briefly")
+    both_stale(two, url)
+    before = stored(two[0])
+    get(two[0], url)
+    until(lambda: stored(two[0]) > before, "what was confirmed is in the engine")
+    asked = len(there.requests)
+    assert not is_hit(get(two[1], url, Cache_Control=directive))
+    assert len(there.requests) == asked + 1
+
+
+def test_what_is_served_stale_is_replaced_by_what_another_has_confirmed(two, there):
+    url = there.url("/later")
+    body = both_stale(two, url)
+    before = stored(two[0])
+    asked = len(there.requests)
+    assert is_hit(get(two[0], url))
+    until(lambda: stored(two[0]) > before, "it was confirmed in the background")
+    assert len(there.requests) == asked + 1
+    response = get(two[1], url)
+    assert is_hit(response) and int(response.cache_status["ttl"]) < 1
+    until(lambda: int(get(two[1], url).cache_status["ttl"]) > 60, "it is fresh there as well")
+    assert get(two[1], url).body == body
+    assert len(there.requests) == asked + 1
 
 
 def test_a_range_and_a_head_are_answered_from_it(two, there):
@@ -464,6 +529,24 @@ def test_what_an_unsafe_request_invalidates_is_invalid_everywhere(two, there, me
         return get(two[0], url).body != b"1"
 
     until(is_new, "the other gateway has heard of it")
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+def test_what_was_purged_while_a_gateway_was_away_is_not_its_first_answer(two, there, soft):
+    url = there.url("/a")
+    share(two[1], url)
+    assert is_shared_hit(get(two[0], url))
+    two[1].restart()
+    response = get(two[1], url)
+    assert is_hit(response) and not is_shared_hit(response)
+    two[1].stop(patience=20)
+    order(two[0], "everything", url, soft)
+    asked = len(there.requests)
+    two[1].start()
+    assert not is_hit(get(two[1], url))
+    assert len(there.requests) == asked + 1
+    assert there.requests[-1].get("if-none-match") == ('"v"' if soft else None)
+    assert "serves without knowing" not in two[1].log()
 
 
 # The engine away, and what is configured

@@ -29,9 +29,11 @@ struct Asking {
     }
 
     /// Asks for a fresh response in place of one.
-    init(_ store: CacheStore, insteadOf stale: CachedResponse) {
+    init(_ store: CacheStore, insteadOf stale: CachedResponse, fetches: Bool = true) {
         let (answer, isAnswered) = (answer, isAnswered)
-        let isAccepted = store.loadFresh(insteadOf: stale, policy: PolicyOptions()) { result in
+        let isAccepted = store.loadFresh(
+            insteadOf: stale, policy: PolicyOptions(), fetches: fetches
+        ) { result in
             isAnswered.withLock { $0 = true }
             answer.give(result)
         }
@@ -108,8 +110,8 @@ extension LeaseTesting {
 
     /// Stores a response that is received now.
     func putFresh(
-        _ store: CacheStore, _ url: String, _ body: [UInt8], policy: UInt64 = 0,
-        maximumAge: Int = 3600
+        _ store: CacheStore, _ url: String, _ body: [UInt8], vary: VaryKey = .none,
+        policy: UInt64 = 0, maximumAge: Int = 3600
     ) throws {
         let now = Clock.wallSeconds()
         let head = Array(
@@ -122,7 +124,7 @@ extension LeaseTesting {
         let ticket = try store.key(url) { key in
             try head.withUnsafeBytes {
                 try store.beginStore(
-                    key: key, vary: .none, head: $0, metadata: metadata, policy: policy,
+                    key: key, vary: vary, head: $0, metadata: metadata, policy: policy,
                     expectedLength: UInt64(body.count))
             }
         }

@@ -53,6 +53,7 @@ package final class RemoteLevel: CacheLevel {
     private let line = DispatchQueue(label: "remote")
     static let chunkBytes = 64 << 10
     package let largestBody: UInt64 = 8 << 20
+    package var isShared: Bool { true }
 
     package init(_ server: RemoteServer, queueBytes: Int = 64 << 20) {
         self.server = server

@@ -57,7 +57,7 @@ extension GatewayProcess {
             [logger] event in logger.log(event)
         }
         // Only briefly: what is not open by then is treated as missing, and found later. A
-        // predecessor serves as long as it takes. The engine is not waited for at all.
+        // predecessor serves as long as it takes. The engine is waited for later (`beginFleet`).
         _ = store.waitUntilDiskSettled(
             milliseconds: predecessor == nil ? 100 : Self.cacheMilliseconds)
         return store
@@ -71,7 +71,12 @@ extension GatewayProcess {
         return try SharedLevel(options) { [logger] event in logger.log(event, of: place) }
     }
 
-    /// From now on the shared level is used: its purges can be carried out.
+    /// How long the start waits for what the fleet has purged.
+    private static let fleetMilliseconds = 1000
+
+    /// From now on the shared level is used: its purges can be carried out. The workers accept
+    /// connections when what was purged while the gateway was away has been carried out, so that
+    /// nothing of it is served from disk; but the engine does not hold up the start for long.
     func beginFleet() {
         guard let cache, let level = cache.level else { return }
         let (store, purges) = (cache.store, cache.purges)
@@ -81,5 +86,13 @@ extension GatewayProcess {
                 purge: { purges.carryOutOfFleet($0, completion: $1) },
                 remove: { store.invalidate(keyBytes: $0) }, report: { fleet?.report ?? [] },
                 policy: { fleet?.offers.put($0, percent: $1) }))
+        service.starting("catching up with the fleet")
+        if !level.waitUntilFollowing(milliseconds: Self.fleetMilliseconds) {
+            logger.warning(
+                "serves without knowing what other gateways have purged",
+                metadata: ["waited": "\(Self.fleetMilliseconds)ms"])
+        }
+        // Otherwise they wait for the predecessor.
+        if predecessor == nil { for mailbox in mailboxes { mailbox.post(.accept) } }
     }
 }

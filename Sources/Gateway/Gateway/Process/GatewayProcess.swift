@@ -181,8 +181,8 @@ package final class GatewayProcess {
         log(startWarnings)
         service.starting("waiting for the workers")
         try startWorkers(policy, perWorker, shared)
-        guard workersTurn(shared) else { stopAtOnce(hasFailed: true) }
         beginFleet()
+        guard workersTurn(shared) else { stopAtOnce(hasFailed: true) }
         takeOver()
         announce(perWorker)
         watch(configuration)
@@ -307,7 +307,7 @@ package final class GatewayProcess {
         try published.observer.withLock { $0 }?.start()
         for index in 0..<workerCount {
             let (sockets, mailbox, counters) = (perWorker[index], mailboxes[index], metrics[index])
-            let isAlone = predecessor == nil
+            let isAlone = predecessor == nil && cache?.level == nil
             try running.start(name: "worker-\(index)") { [logger] in
                 do {
                     let worker = try Worker(

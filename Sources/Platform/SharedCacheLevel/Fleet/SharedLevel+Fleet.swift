@@ -9,6 +9,14 @@ extension SharedLevel {
         mailbox.post(.begin)
     }
 
+    /// Waits until the gateway has carried out what others have purged before it began, with a time
+    /// limit: for its start.
+    /// - Returns: whether it has.
+    package func waitUntilFollowing(milliseconds: Int) -> Bool {
+        caughtUp.wait(milliseconds: milliseconds)
+        return shared.withLock { $0.statistics.isFollowing }
+    }
+
     /// Calls the completion when all gateways that are there have carried out what this one has
     /// purged until now, or after a second.
     package func confirmPurges(_ completion: @escaping @Sendable (FleetReceipt) -> Void) {

@@ -75,6 +75,8 @@ package final class SharedLevel: CacheLevel {
     let record: FleetRecordWriter?
     /// What the gateway does for the fleet; `nil` before it has begun.
     let duties = Locked<FleetDuties?>(nil)
+    /// Open when the gateway has caught up with what others had purged, or will not.
+    let caughtUp = Latch()
     /// Whether it can be used: what `State.level` says, without its lock.
     private let isReady = Atomic<Bool>(false)
     private let thread = Locked<Thread?>(nil)

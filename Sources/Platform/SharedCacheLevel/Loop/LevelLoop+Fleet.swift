@@ -251,10 +251,13 @@ extension LevelLoop {
     /// What is published from now on is known not to be purged up to here.
     private func noteBorn() {
         let born = fleet.isFollowing ? fleet.purges.follower.position : nil
-        level.shared.withLock { state in
+        let hasCaughtUp = level.shared.withLock { state in
             state.born = born
+            let wasFollowing = state.statistics.isFollowing
             state.statistics.isFollowing = born != nil
+            return born != nil && !wasFollowing
         }
+        if hasCaughtUp { level.caughtUp.open() }
     }
 
     func keepPosition(_ now: Int64) {

@@ -241,6 +241,7 @@ final class LevelLoop: EventHandler {
             state.statistics.reason = .closed
         }
         level.keepLost()
+        level.caughtUp.open()
         loop.stop()
     }
 }

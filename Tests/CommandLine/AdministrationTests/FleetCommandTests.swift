@@ -101,7 +101,8 @@ struct FleetCommandTests {
                {"entry": "api", "gateways": [
                  {"gateway": "a", "reachable": 1, "notReachable": 2, "unknown": 0,
                   "trouble": ["not_reachable", "failures"]},
-                 {"gateway": "c", "reachable": 3, "notReachable": 0, "unknown": 0, "trouble": []}]},
+                 {"gateway": "c", "reachable": 3, "notReachable": 0, "unknown": 0,
+                  "trouble": []}]},
                {"entry": "well", "gateways": [
                  {"gateway": "a", "reachable": 1, "notReachable": 0, "unknown": 0, "trouble": []}]}],
              "unseenPins": [{"pinset": "p", "pin": "sha256/A", "since": "2026-11-01T00:00:00Z",

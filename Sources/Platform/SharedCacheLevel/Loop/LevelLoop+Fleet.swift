@@ -235,7 +235,7 @@ extension LevelLoop {
         keepPosition(now)
     }
 
-    /// Everything that was accepted before has been carried out, unless it has yet to be read again.
+    /// What was accepted before has been carried out, unless it has yet to be read again.
     func barrierReached(_ completion: @escaping @Sendable () -> Void) {
         guard fleet.isReading, !fleet.hasReadOwn else { return completion() }
         fleet.barriers.append(completion)

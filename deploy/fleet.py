@@ -17,6 +17,7 @@ import http.server
 import os
 import re
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -117,12 +118,12 @@ class Show:
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            print(f"\n# {text}", flush=True)
+            print("\n# " + text.replace("\n", "\n# "), flush=True)
 
     def begin(self, name: str, *command: str) -> None:
         """Starts what runs until the end, or until it is killed."""
         if not self.quiet:
-            print(f"$ {' '.join(command)} &", flush=True)
+            print(f"$ {shlex.join(command)} &", flush=True)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
@@ -343,10 +344,12 @@ class Demonstration:
         return float(found[1])
 
     def versions(self) -> set[int]:
+        """What the gateways have for those who come by the balancer: a response is of a host."""
         found = set()
+        host = f"Host: 127.0.0.1:{self.show.ports['balancer']}"
         for name in NAMES:
-            done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{self.show.ports[name]}/hello"], text=True,
-                                  capture_output=True, timeout=30)
+            done = subprocess.run(["curl", "-s", "-H", host, f"http://127.0.0.1:{self.show.ports[name]}/hello"],
+                                  text=True, capture_output=True, timeout=30)
             found.add(int(done.stdout.rpartition(" ")[2] or 0))
         return found
 

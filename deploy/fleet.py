@@ -2,8 +2,9 @@
 policy that is rolled out and back.
 
 A redis-server, three gateways (berlin, lyon, oslo), HAProxy before them, which gives each new connection to
-the next one, and a server behind them, all on loopback. Every command is printed with what it says. With
---check the ports are free ones, and the status is 1 if anything is not as expected.
+the next one, and a server behind them, all on loopback. Every command is printed with what it says. The status
+is 1 if anything is not as expected. With --check the ports are free ones, and lookups have the time that they
+need on a machine that is busy with something else.
 
 With --soak there are three gateways under load and purges for as many minutes, and one fault after another:
 see fleet_soak.py.
@@ -17,6 +18,7 @@ import http.server
 import os
 import re
 import secrets
+import shlex
 import shutil
 import signal
 import socket
@@ -95,8 +97,8 @@ class Unexpected(Exception):
 class Show:
     """Runs commands in a folder, and prints them with what they say."""
 
-    def __init__(self, folder: Path, binary: Path, fixed: bool, quiet: bool):
-        self.folder, self.quiet = folder, quiet
+    def __init__(self, folder: Path, binary: Path, fixed: bool):
+        self.folder = folder
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ports = {name: port if fixed and self._is_free(port) else 0 for name, port in USUAL.items()}
         # All are held until each has its own.
@@ -116,21 +118,18 @@ class Show:
         return False
 
     def say(self, text: str) -> None:
-        if not self.quiet:
-            print(f"\n# {text}", flush=True)
+        print("\n# " + text.replace("\n", "\n# "), flush=True)
 
     def begin(self, name: str, *command: str) -> None:
         """Starts what runs until the end, or until it is killed."""
-        if not self.quiet:
-            print(f"$ {' '.join(command)} &", flush=True)
+        print(f"$ {shlex.join(command)} &", flush=True)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True)
 
     def kill(self, name: str) -> None:
-        if not self.quiet:
-            print(f"$ kill -9 {name}", flush=True)
+        print(f"$ kill -9 {name}", flush=True)
         process = self.processes.pop(name)
         process.kill()
         process.wait()
@@ -147,8 +146,7 @@ class Show:
             if not missing and done.returncode == status or time.monotonic() >= end:
                 break
             time.sleep(0.1)
-        if not self.quiet:
-            print(f"$ {command}\n{self._shown(output)}", end="", flush=True)
+        print(f"$ {command}\n{self._shown(output)}", end="", flush=True)
         if done.returncode != status:
             raise Unexpected(f"{command}\nended with {done.returncode}:\n{output}")
         if missing:
@@ -343,16 +341,17 @@ class Demonstration:
         return float(found[1])
 
     def versions(self) -> set[int]:
+        """What the gateways have for those who come by the balancer: a response is of a host."""
         found = set()
+        host = f"Host: 127.0.0.1:{self.show.ports['balancer']}"
         for name in NAMES:
-            done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{self.show.ports[name]}/hello"], text=True,
-                                  capture_output=True, timeout=30)
+            done = subprocess.run(["curl", "-s", "-H", host, f"http://127.0.0.1:{self.show.ports[name]}/hello"],
+                                  text=True, capture_output=True, timeout=30)
             found.add(int(done.stdout.rpartition(" ")[2] or 0))
         return found
 
     def expect_asked(self, times: int) -> None:
-        if not self.show.quiet:
-            print(f"# The server was asked {times} time{'s' if times > 1 else ''}.", flush=True)
+        print(f"# The server was asked {times} time{'s' if times > 1 else ''}.", flush=True)
         if Content.asked != times:
             raise Unexpected(f"the server was asked {Content.asked} times")
 
@@ -370,13 +369,12 @@ class Demonstration:
             return found
 
         self.show.wait(lambda: refusing() == expected, f"{method} is refused by {sorted(expected)}")
-        if not self.show.quiet:
-            who = ", ".join(sorted(expected)) or "none of them"
-            print(f"# {method} is refused by: {who}", flush=True)
+        who = ", ".join(sorted(expected)) or "none of them"
+        print(f"# {method} is refused by: {who}", flush=True)
 
 
 def run(folder: Path, options: argparse.Namespace) -> int:
-    show = Show(folder, options.binary, fixed=not options.check, quiet=options.check)
+    show = Show(folder, options.binary, fixed=not options.check)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", show.ports["server"]), Content)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     demonstration = Demonstration(show, patient=options.check)
@@ -384,8 +382,6 @@ def run(folder: Path, options: argparse.Namespace) -> int:
         for step in (demonstration.start, demonstration.hit, demonstration.purge, demonstration.without,
                      demonstration.policy):
             step()
-            if options.check:
-                print(f"{step.__name__}: as expected", flush=True)
         if options.stay:
             show.say(f"All of it stays until Ctrl-C: {demonstration.url}, files in {folder}")
             with contextlib.suppress(KeyboardInterrupt):
@@ -403,7 +399,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, default=os.environ.get("PINFOLD_BINARY"), help="the gateway")
-    parser.add_argument("--check", action="store_true", help="prints only what is not as expected")
+    parser.add_argument("--check", action="store_true", help="on free ports, with patience: for tests")
     parser.add_argument("--stay", action="store_true", help="runs until Ctrl-C")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="under load and faults")
     parser.add_argument("--seed", type=int, default=1, help="of the order of faults (1)")

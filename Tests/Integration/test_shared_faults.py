@@ -40,7 +40,7 @@ class Stage:
         return self.fleet.add(CONFIGURATION, **{"grace": "2s", "timeout": "100ms"} | shared)
 
     @contextlib.contextmanager
-    def load(self, fault: str, note: str = "") -> Iterator[FleetStorm]:
+    def load(self, fault: str, note: str = "", longest: float = 4) -> Iterator[FleetStorm]:
         """The storm around a fault; afterwards hits cross again, and nothing has gone wrong."""
         while len(self.fleet) < GATEWAYS:
             self.add()
@@ -51,7 +51,9 @@ class Stage:
             made.end()
         record(fault, made, seconds, note)
         assert not made.problems(), "\n".join(made.problems()[:20])
-        assert made.tally.hits > 100 and made.tally.purges > 5, vars(made.tally)
+        assert made.tally.hits > 100 and made.tally.purges > 2, vars(made.tally)
+        # Nobody waits for an engine that is away: a purge does for a second, a request for a lease.
+        assert made.tally.slowest < 4 * SLOWDOWN and made.tally.slowest_large < longest * SLOWDOWN, vars(made.tally)
 
 
 @pytest.fixture
@@ -101,14 +103,13 @@ def test_the_engine_is_slow(stage):
     try:
         for _ in range(GATEWAYS):
             stage.add(url=link.url, timeout="20ms")
-        with stage.load("slow by 200 ms", "lookups end after 20 ms") as load:
+        # Of a large body each part of 64 KiB takes 0.4 s, there and back, while the link is slow.
+        with stage.load("slow by 200 ms", "lookups end after 20 ms", longest=LASTS + 10):
             link.delay = 0.2
             time.sleep(LASTS)
             link.delay = 0
     finally:
         link.close()
-    # A lookup waits for 20 ms, and an open breaker for nothing.
-    assert load.tally.slowest < 5 * SLOWDOWN
 
 
 @pytest.mark.parametrize("policy", ["noeviction", "allkeys-lru"])
@@ -214,6 +215,9 @@ def test_the_clocks_are_an_hour_apart(stage):
         made.environment = Gateway.environment | {
             "LD_PRELOAD": str(FAKETIME), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             "DONT_FAKE_MONOTONIC": "1"}
+        # The library changes the environment when a process loads it first, and Swift finds its
+        # arguments beside the environment.
+        made.launcher = ["sh", "-c", 'exec "$0" "$@"']
         made.start()
         wait_shared(made)
     hours = {re.search(r"\d{4}-\d\d-\d\d[T ]\d\d", one.log())[0] for one in stage.fleet}

@@ -69,7 +69,16 @@ class Objects:
         fields = ["Cache-Control: max-age=600", f"ETag: {tag}", f"Surrogate-Key: g{name[0]} n{name[1]}"]
         if seen.get("if-none-match") == tag:
             return reply(b"", "304 Not Modified", *fields, length=False)
-        return reply(self.content(name, generation), "200 OK", *fields)
+        body = self.content(name, generation)
+        # What cannot be read in the engine any longer is fetched from where it broke off.
+        asked = seen.get("range")
+        if asked.startswith("bytes=") and seen.get("if-range") in ("", tag):
+            first, _, last = asked[6:].partition("-")
+            start, end = int(first), min(int(last or len(body)), len(body) - 1)
+            if start <= end:
+                return reply(body[start:end + 1], "206 Partial Content", *fields,
+                             f"Content-Range: bytes {start}-{end}/{len(body)}")
+        return reply(body, "200 OK", *fields)
 
     def renew(self, names: list[Name]) -> dict[Name, int]:
         with self.lock:
@@ -83,6 +92,11 @@ class Objects:
                 self.floors[gateway][one] = max(self.floors[gateway][one], floor)
 
 
+class CutOff(Closed):
+    """A response broke off because the rest was there no longer, neither in the engine nor, as it had been
+    changed, at the origin."""
+
+
 class Tally:
     """What clients and purges have seen."""
 
@@ -90,6 +104,8 @@ class Tally:
         self.lock = threading.Lock()
         self.requests = 0
         self.hits = 0
+        self.cut = 0
+        self.slowest_of = ""
         self.failed: list[str] = []
         self.wrong: list[str] = []
         self.old: list[str] = []
@@ -97,6 +113,8 @@ class Tally:
         self.unrecorded = 0
         self.unconfirmed = 0
         self.slowest = 0.0
+        # Of a body that is read from the engine part by part.
+        self.slowest_large = 0.0
         self.slowest_purge = 0.0
 
 
@@ -137,8 +155,9 @@ class FleetStorm:
             except (OSError, Closed, ValueError, AssertionError) as problem:
                 if self.ends.is_set():
                     break
-                with self.tally.lock:
-                    self.tally.failed.append(f"{name} at {gateway}: {problem!r}")
+                if not isinstance(problem, CutOff):
+                    with self.tally.lock:
+                        self.tally.failed.append(f"{name} at {gateway}: {problem!r}")
                 if wire is not None:
                     wire.close()
                 wire = None
@@ -152,18 +171,32 @@ class FleetStorm:
         with self.objects.lock:
             floor = self.objects.floors[gateway][name]
         begun = time.monotonic()
-        response = wire.ask(request(self.origin.url("/%d/%d" % name)))
+        wire.send(request(self.origin.url("/%d/%d" % name)))
+        response = wire.read_head()
+        generation = int(response.get("etag").strip('"') or -1)
+        try:
+            wire.read_body(response)
+        except Closed:
+            with self.objects.lock:
+                has_changed = generation != self.objects.generation[name]
+            if has_changed and Objects.size(name) == LARGE:
+                self.tally.cut += 1
+                raise CutOff from None
+            raise
         took = time.monotonic() - begun
         text = f"{name} at {gateway}: "
         with self.tally.lock:
             self.tally.requests += 1
-            self.tally.slowest = max(self.tally.slowest, took)
+            if Objects.size(name) == LARGE:
+                self.tally.slowest_large = max(self.tally.slowest_large, took)
+            elif took > self.tally.slowest:
+                self.tally.slowest = took
+                self.tally.slowest_of = text + response.get("cache-status")
             if response.status != 200:
                 self.tally.failed.append(text + f"{response.status} {response.get('proxy-status')}")
                 return
             status = response.get("cache-status")
             self.tally.hits += "; hit" in status
-            generation = int(response.get("etag").strip('"') or -1)
             if response.body != Objects.content(name, generation):
                 self.tally.wrong.append(text + f"{len(response.body)} bytes are not of {generation}: {status}")
             if generation < floor:
@@ -335,19 +368,20 @@ def record(fault: str, made: FleetStorm, seconds: float, note: str = "") -> None
     """A row of the table: printed, and added to the file PINFOLD_FAULTS."""
     tally = made.tally
     cells = [
-        fault, f"{tally.requests:,}", str(len(tally.failed)), str(len(tally.wrong)),
+        fault, f"{tally.requests:,}", str(len(tally.failed)), str(tally.cut), str(len(tally.wrong)),
         f"{tally.purges} ({tally.unconfirmed})", str(len(tally.old)), f"{1000 * tally.slowest:.0f} ms",
+        f"{1000 * tally.slowest_large:.0f} ms",
         f"{seconds:.1f} s", note]
     row = "| " + " | ".join(cells) + " |"
-    print(row, flush=True)
+    print(row, f"slowest: {tally.slowest_of}", flush=True)
     if path := os.environ.get("PINFOLD_FAULTS"):
         with Path(path).open("a") as file:
             file.write(row + "\n")
 
 
 HEADING = (
-    "| Fault | Requests | Failed | Wrong bodies | Purges (not confirmed by all) | Purged, and served | "
-    "Slowest answer | Hits are back after | |\n|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    "| Fault | Requests | Failed | Cut off | Wrong bodies | Purges (not confirmed by all) | Purged, and served | "
+    "Slowest answer | of 1.5 MB | Hits are back after | |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
 
 
 def steadily(action: Callable[[], object], seconds: float, pause: float = 0.05) -> int:

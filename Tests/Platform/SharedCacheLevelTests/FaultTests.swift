@@ -39,6 +39,35 @@ struct FaultTests {
         other.close()
     }
 
+    @Test func `that is away has nobody wait for the rest of a body`() throws {
+        let engine = try EngineProcess()
+        let (store, level) = try engine.gateway(memoryBytes: 0, wholeBodyBytes: 100_000)
+        store.put("http://large/", body(300_000))
+        store.flushNow()
+        let response = try #require(store.found("http://large/").first)
+        guard case .disk(let large) = response.body else {
+            Issue.record("not streamed")
+            store.close()
+            return
+        }
+        let answers = (Handover<ChunkResult>(), Handover<ChunkResult>())
+        #expect(store.readChunk(large, 0) { answers.0.give($0) })
+        guard case .chunk? = answers.0.take() else {
+            Issue.record("no chunk")
+            store.close()
+            return
+        }
+        engine.end()
+        awaitState(.off, level)
+        #expect(store.readChunk(large, 1) { answers.1.give($0) })
+        guard case .gone? = answers.1.take() else {
+            Issue.record("it is waited for")
+            store.close()
+            return
+        }
+        store.close()
+    }
+
     @Test func `that comes back with what it had saved is not believed`() throws {
         let engine = try EngineProcess()
         let (store, level) = try engine.gateway(memoryBytes: 0)

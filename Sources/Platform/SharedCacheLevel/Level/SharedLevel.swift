@@ -210,12 +210,17 @@ package final class SharedLevel: CacheLevel {
     package func readChunk(
         _ body: LevelBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool {
-        let isAccepted = shared.withLock { state in
-            guard state.level == .ready, state.waiting < options.queueCommands,
-                let (place, chunks) = state.bodies.place(body.id),
+        let isAccepted: Bool? = shared.withLock { state in
+            guard state.level == .ready, let (place, chunks) = state.bodies.place(body.id),
                 let number = UInt32(exactly: index), number < chunks.chunkCount
-            else { return false }
+            else { return nil }
+            guard state.waiting < options.queueCommands else { return false }
             state.add(.readChunk(id: body.id, place, chunks, number: number, completion))
+            return true
+        }
+        guard let isAccepted else {
+            // Whoever reads it does not wait until the engine is back.
+            completion(.gone)
             return true
         }
         if isAccepted { proceed() }

@@ -38,10 +38,18 @@ package struct SharedName: Sendable, Hashable {
         digest("key", key)
     }
 
-    private func name(_ kind: StaticString, _ digest: [UInt8]) -> [UInt8] {
+    /// - Parameter further: bytes for which there is to be room.
+    private func name(_ kind: StaticString, _ digest: [UInt8], further: Int = 0) -> [UInt8] {
         let kind = UnsafeRawBufferPointer(
             start: kind.utf8Start, count: kind.utf8CodeUnitCount)
-        return start + kind + [UInt8(ascii: "{")] + digest + [UInt8(ascii: "}")]
+        var name: [UInt8] = []
+        name.reserveCapacity(start.count + kind.count + digest.count + 2 + further)
+        name.append(contentsOf: start)
+        name.append(contentsOf: kind)
+        name.append(UInt8(ascii: "{"))
+        name.append(contentsOf: digest)
+        name.append(UInt8(ascii: "}"))
+        return name
     }
 
     package func index(_ digest: [UInt8]) -> [UInt8] { name("i:", digest) }
@@ -54,7 +62,10 @@ package struct SharedName: Sendable, Hashable {
     }
 
     package func value(_ digest: [UInt8], variant: [UInt8]) -> [UInt8] {
-        name("v:", digest) + [UInt8(ascii: ":")] + variant
+        var name = name("v:", digest, further: 1 + variant.count)
+        name.append(UInt8(ascii: ":"))
+        name.append(contentsOf: variant)
+        return name
     }
 
     package func chunk(_ digest: [UInt8], body: SharedToken, _ number: UInt32) -> [UInt8] {
@@ -83,16 +94,31 @@ package struct SharedName: Sendable, Hashable {
 
     // MARK: Texts
 
+    private static let domain = Array("pinfold shared cache: ".utf8)
+
     static func digest(_ purpose: StaticString, _ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
-        let start = UnsafeRawBufferPointer(
+        let purpose = UnsafeRawBufferPointer(
             start: purpose.utf8Start, count: purpose.utf8CodeUnitCount)
-        let domain = Array("pinfold shared cache: ".utf8) + start + [0]
-        return SharedDigest.sha256(domain, bytes).map { hexadecimal(Array($0[..<16])) }
+        var domain: [UInt8] = []
+        domain.reserveCapacity(Self.domain.count + purpose.count + 1)
+        domain.append(contentsOf: Self.domain)
+        domain.append(contentsOf: purpose)
+        domain.append(0)
+        return SharedDigest.sha256(domain, bytes).map { hexadecimal($0[..<16]) }
     }
 
-    static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
-        let digits = Array("0123456789abcdef".utf8)
-        return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    static func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 2 * bytes.count) { text, count in
+            for byte in bytes {
+                text[count] = digit(byte >> 4)
+                text[count + 1] = digit(byte & 15)
+                count += 2
+            }
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") - 10 + value
     }
 
     static func hexadecimal(_ number: UInt32) -> String {

@@ -44,7 +44,11 @@ package struct SharedSecret: Sendable {
     /// - Returns: 32 bytes; `nil` only if the library is out of memory.
     func code(of bytes: UnsafeRawBufferPointer, under name: [UInt8]) -> [UInt8]? {
         // HMAC of the name's length, the name and the record.
-        let context = inner + SharedBytes.number(UInt32(name.count)) + name
+        var context: [UInt8] = []
+        context.reserveCapacity(inner.count + 4 + name.count)
+        context.append(contentsOf: inner)
+        withUnsafeBytes(of: UInt32(name.count).littleEndian) { context.append(contentsOf: $0) }
+        context.append(contentsOf: name)
         guard let digest = SharedDigest.sha256(context, bytes) else { return nil }
         return SharedDigest.sha256(outer, digest)
     }

@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from support.fleet import get, is_shared_hit, wait_shared
+from support.fleet import get, is_shared_hit, stored, wait_shared
 from support.gateway import Gateway
 from support.origin import OriginConnection, Request, reply
 from support.wait import SLOWDOWN, until
@@ -317,7 +317,8 @@ def test_who_waits_goes_on_at_once_when_the_url_is_purged(fleet, scripted_origin
         there.wait_asked(2)
         there.release.set()
         assert {first.read().body, second.read().body} == {b"1", b"2"}
-    # What was asked for before the purge is found by nobody.
+    until(lambda: stored(two[1]) == 1, "what was asked for after the purge is in the engine", 20)
+    # What was asked for before it is found by nobody.
     assert get(two[0], url).body == get(two[1], url).body
 
 

@@ -104,7 +104,8 @@ struct FleetCommandTests {
                  {"gateway": "c", "reachable": 3, "notReachable": 0, "unknown": 0,
                   "trouble": []}]},
                {"entry": "well", "gateways": [
-                 {"gateway": "a", "reachable": 1, "notReachable": 0, "unknown": 0, "trouble": []}]}],
+                 {"gateway": "a", "reachable": 1, "notReachable": 0, "unknown": 0,
+                  "trouble": []}]}],
              "unseenPins": [{"pinset": "p", "pin": "sha256/A", "since": "2026-11-01T00:00:00Z",
                              "hasMatched": false, "gateways": 2}]}
             """)

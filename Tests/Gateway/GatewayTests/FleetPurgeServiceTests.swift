@@ -1,6 +1,7 @@
 import CacheStore
 import CacheTestSupport
 import EventLoop
+import Foundation
 import Locking
 import Logging
 import TestSupport
@@ -105,7 +106,7 @@ import Testing
             }, logger: Logger(label: "test"))
         defer { service.close() }
         let hasEnded = Locked(false)
-        service.carryOutOfFleet([Purge(.everything)]) { hasEnded.withLock { $0 = true } }
+        service.carryOutOfFleet([Purge(.everything)]) { _ in hasEnded.withLock { $0 = true } }
         #expect(eventually { store.inMemory("http://a/").isEmpty })
         #expect(!hasEnded.withLock { $0 })
         #expect(
@@ -119,6 +120,35 @@ import Testing
         #expect(service.counts.everything == 0)
     }
 
+    @Test func `of other gateways are carried out once, as far as a broken disk allows`() throws {
+        let folder = TemporaryFolder()
+        // A file where the folder is to be.
+        let path = folder.file("cache")
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        var options = CacheStoreOptions.small(folder)
+        options.folder = path
+        let store = CacheStore(options: options).ready()
+        defer { store.close() }
+        let service = try PurgeService(
+            store: store, mailboxes: [mailbox], logger: Logger(label: "test"))
+        defer { service.close() }
+        store.put("http://a/", Array("before".utf8))
+        let isDurable = Locked<Bool?>(nil)
+        service.carryOutOfFleet([Purge(.everything)]) { durable in
+            isDurable.withLock { $0 = durable }
+        }
+        #expect(
+            eventually {
+                note()
+                return isDurable.withLock { $0 } == false
+            })
+        #expect(store.inMemory("http://a/").isEmpty)
+        store.put("http://a/", Array("after".utf8))
+        // Longer than until it would be tried again.
+        usleep(1_500_000)
+        #expect(store.inMemory("http://a/").count == 1)
+    }
+
     @Test func `of other gateways that fail hold up no order, and are not complete`() throws {
         let folder = TemporaryFolder()
         let store = CacheStore(options: .small(folder)).ready()
@@ -126,7 +156,7 @@ import Testing
             store: store, mailboxes: [mailbox], logger: Logger(label: "test"))
         store.close()
         let hasEnded = Locked(false)
-        service.carryOutOfFleet([Purge(.everything)]) { hasEnded.withLock { $0 = true } }
+        service.carryOutOfFleet([Purge(.everything)]) { _ in hasEnded.withLock { $0 = true } }
         let isAnswered = Locked(false)
         #expect(
             service.submit(Self.everything, for: nil) { _ in isAnswered.withLock { $0 = true } })

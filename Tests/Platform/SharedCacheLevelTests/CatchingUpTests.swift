@@ -29,12 +29,12 @@ struct CatchingUpTests {
     @Test func `waits until what it has missed is carried out`() throws {
         let engine = try EngineProcess()
         let level = try level(engine) { $0.hasOwnEntries = true }
-        let ordered = Handover<@Sendable () -> Void>()
+        let ordered = Handover<@Sendable (Bool) -> Void>()
         level.begin(
             FleetDuties(purge: { _, completion in ordered.give(completion) }, remove: { _ in }))
         let complete = try #require(ordered.take())
         #expect(!level.waitUntilFollowing(milliseconds: 100))
-        complete()
+        complete(true)
         #expect(level.waitUntilFollowing(milliseconds: 20_000))
         level.close()
     }

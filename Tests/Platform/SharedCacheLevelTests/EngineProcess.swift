@@ -135,7 +135,7 @@ final class EngineProcess {
     }
 
     /// Those of a gateway that has nothing to purge.
-    static var duties: FleetDuties { FleetDuties(purge: { $1() }, remove: { _ in }) }
+    static var duties: FleetDuties { FleetDuties(purge: { $1(true) }, remove: { _ in }) }
 
     /// A level that is ready.
     /// - Parameter duties: what it has its gateway do: by default that is done at once.
@@ -192,7 +192,7 @@ final class StoreOfGateway: Sendable {
                 queue.async { [self] in
                     let now = Clock.wallSeconds()
                     if let store { _ = try? store.purge(purges, now: now, isOfFleet: true) }
-                    completion()
+                    completion(true)
                 }
             },
             remove: { [self] in store?.invalidate(keyBytes: $0) })

@@ -198,7 +198,7 @@ struct FleetPurgeTests {
             FleetDuties(
                 purge: { purges, completion in
                     told.withLock { $0 += purges }
-                    completion()
+                    completion(true)
                 }, remove: { _ in })
         ) {
             $0.positionFile = file
@@ -289,7 +289,7 @@ struct FleetPurgeTests {
     @Test func `are missed by nobody who is far behind: everything is stale then`() throws {
         let engine = try EngineProcess()
         let (store, level) = try engine.gateway { $0.keptPurges = 1000 }
-        let held = Locked<[@Sendable () -> Void]>([])
+        let held = Locked<[@Sendable (Bool) -> Void]>([])
         let isHolding = Locked(true)
         let slow = try engine.level(
             FleetDuties(
@@ -297,7 +297,7 @@ struct FleetPurgeTests {
                     if isHolding.withLock({ $0 }) {
                         held.withLock { $0.append(completion) }
                     } else {
-                        completion()
+                        completion(true)
                     }
                 }, remove: { _ in })
         ) { $0.keptPurges = 1000 }
@@ -307,7 +307,7 @@ struct FleetPurgeTests {
             store.flushNow()
         }
         isHolding.withLock { $0 = false }
-        for completion in held.withLock({ $0 }) { completion() }
+        for completion in held.withLock({ $0 }) { completion(true) }
         #expect(eventually { slow.figures().madeStale > 0 })
         #expect(eventually { slow.state == .ready })
         #expect(level.figures().madeStale == 0)
@@ -393,7 +393,7 @@ struct FleetPurgeTests {
         let level = try engine.level()
         let other = try engine.level(
             FleetDuties(
-                purge: { $1() }, remove: { _ in },
+                purge: { $1(true) }, remove: { _ in },
                 policy: { envelope, percent in
                     taken.withLock { $0.append(envelope + [UInt8(percent)]) }
                 }))

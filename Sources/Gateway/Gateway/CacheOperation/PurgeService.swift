@@ -33,9 +33,11 @@ package final class PurgeService: CachePurging {
     /// What another gateway has purged.
     private struct FleetOrder {
         var purges: [Purge]
-        var completion: @Sendable () -> Void
+        var completion: @Sendable (_ isDurable: Bool) -> Void
         /// Whether it has failed, which was logged.
         var hasFailed = false
+        /// Whether it is in force but for the disk, which is not open yet.
+        var waitsForDisk = false
     }
 
     private enum Work {
@@ -120,8 +122,11 @@ package final class PurgeService: CachePurging {
     /// is tried again until it has been carried out, before anything that another gateway purges
     /// later.
     /// - Parameter completion: called when no request that begins from then on is answered with any
-    ///   of it; never, if the gateway ends before that.
-    func carryOutOfFleet(_ purges: [Purge], completion: @escaping @Sendable () -> Void) {
+    ///   of it, with whether that holds after a restart as well; never, if the gateway ends before
+    ///   that.
+    func carryOutOfFleet(
+        _ purges: [Purge], completion: @escaping @Sendable (_ isDurable: Bool) -> Void
+    ) {
         state.withLock { state in
             guard !state.isClosed else { return }
             state.ofFleet.append(FleetOrder(purges: purges, completion: completion))
@@ -189,29 +194,49 @@ package final class PurgeService: CachePurging {
     private func carryOut(_ order: FleetOrder) {
         let scopes = order.purges.map(\.scope)
         let text = PurgeOrder(scopes: scopes).text
+        // Not again before it can be of use: what was stored since would be purged as well.
+        if order.waitsForDisk, isDiskOpening { return tryLater(order) }
+        var isDurable = true
         do throws(PurgeError) {
             let now = Clock.wallMilliseconds() / 1000
             _ = try store.purge(order.purges, now: now, isOfFleet: true)
         } catch {
+            var order = order
+            order.waitsForDisk = error == .notReady && isDiskOpening
+            let isLost: Bool =
+                switch error {
+                case .notReady: !order.waitsForDisk
+                case .notDurable: true
+                case .handedOver, .tooLarge, .closed: false
+                }
             if !order.hasFailed {
                 logger.warning(
-                    "what another gateway has purged cannot be purged yet; it is tried again",
+                    isLost
+                        ? "what another gateway has purged is not purged on disk"
+                        : "what another gateway has purged cannot be purged yet; it is tried again",
                     metadata: ["what": "\(text)", "detail": "\(error.text)"])
             }
-            var order = order
             order.hasFailed = true
-            return state.withLock { [order] state in
-                state.ofFleet.insert(order, at: 0)
-                state.fleetRetry =
-                    Clock.monotonicNanoseconds() + Self.retryMilliseconds * 1_000_000
-            }
+            // With a disk that is off, it is in force for as long as this process is there.
+            guard isLost else { return tryLater(order) }
+            isDurable = false
         }
         let completion = order.completion
-        let notice = PurgeNotice(scopes: scopes, environments: mailboxes.count) { [logger] in
+        let notice = PurgeNotice(scopes: scopes, environments: mailboxes.count) {
+            [logger, isDurable] in
             logger.info("purged for the fleet", metadata: ["what": "\(text)"])
-            completion()
+            completion(isDurable)
         }
         for mailbox in mailboxes { mailbox.post(.purged(notice)) }
+    }
+
+    private var isDiskOpening: Bool { store.waitUntilDiskSettled(milliseconds: 0) == .opening }
+
+    private func tryLater(_ order: FleetOrder) {
+        state.withLock { state in
+            state.ofFleet.insert(order, at: 0)
+            state.fleetRetry = Clock.monotonicNanoseconds() + Self.retryMilliseconds * 1_000_000
+        }
     }
 
     private func carryOut(

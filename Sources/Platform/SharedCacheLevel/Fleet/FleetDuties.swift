@@ -17,9 +17,10 @@ package struct FleetDuties: Sendable {
     /// A signed policy was published by way of the engine. It is not verified.
     package var policy: @Sendable (_ envelope: [UInt8], _ canaryPercent: Int) -> Void
 
+    /// - Parameter completion: gets whether that holds after a restart as well.
     package typealias Purging =
         @Sendable (
-            _ purges: [Purge], _ completion: @escaping @Sendable () -> Void
+            _ purges: [Purge], _ completion: @escaping @Sendable (_ isDurable: Bool) -> Void
         ) -> Void
 
     package init(

@@ -93,6 +93,8 @@ struct FleetState {
     /// Which policy was read last.
     var policyVersion: [UInt8]?
 
+    /// Whether everything that was carried out is so after a restart as well.
+    var mayKeepPosition = true
     /// When the position is written next.
     var keepAt: Int64 = 0
 

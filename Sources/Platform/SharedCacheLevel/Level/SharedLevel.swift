@@ -295,7 +295,8 @@ enum LevelMessage: Sendable {
     /// It is known what the gateway does for the fleet.
     case begin
     /// The gateway has purged what it was given.
-    case carriedOut
+    /// - Parameter isDurable: whether that holds after a restart as well.
+    case carriedOut(isDurable: Bool)
     case tagFields([[UInt8]])
     case close
 }

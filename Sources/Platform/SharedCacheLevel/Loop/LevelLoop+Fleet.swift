@@ -206,12 +206,16 @@ extension LevelLoop {
             let duties = level.duties.withLock({ $0 })
         else { return }
         fleet.isCarryingOut = true
-        duties.purge(batch.purges) { [mailbox = level.mailbox] in mailbox.post(.carriedOut) }
+        duties.purge(batch.purges) { [mailbox = level.mailbox] in
+            mailbox.post(.carriedOut(isDurable: $0))
+        }
     }
 
     /// The gateway has carried a batch out.
-    func carriedOut() {
+    func carriedOut(isDurable: Bool) {
         guard fleet.isCarryingOut else { return }
+        // The next process has to do it again.
+        if !isDurable { fleet.mayKeepPosition = false }
         fleet.isCarryingOut = false
         fleet.batches.removeFirst()
         carryOutNext()
@@ -261,7 +265,8 @@ extension LevelLoop {
     }
 
     func keepPosition(_ now: Int64) {
-        guard let record = level.record, now >= fleet.keepAt, fleet.isFollowing,
+        guard let record = level.record, fleet.mayKeepPosition, now >= fleet.keepAt,
+            fleet.isFollowing,
             let purges = fleet.purges.follower.position,
             let removed = fleet.removed.follower.position
         else { return }

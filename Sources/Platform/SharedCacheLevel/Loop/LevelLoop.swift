@@ -136,7 +136,7 @@ final class LevelLoop: EventHandler {
         case .resolved(let addresses, let attempt):
             socket.resolved(addresses, attempt: attempt)
         case .begin: checked()
-        case .carriedOut: carriedOut()
+        case .carriedOut(let isDurable): carriedOut(isDurable: isDurable)
         case .tagFields(let names):
             for name in names where !fleet.tagFields.contains(name) {
                 fleet.tagFields.append(name)

@@ -97,7 +97,7 @@ struct KeyErrorTests {
             "cache: 5",
             "1: cache: is a single value; expected a mapping with enabled, memory, "
                 + "disk, entries, variants, path, maximumObject, fill, "
-                + "bypassFields, purge"),
+                + "bypassFields, purge, shared"),
         Wrong(
             "cache: { entries: some }",
             "1: cache.entries: \"some\" is not valid; expected auto, or a whole number from 1 to "

@@ -33,8 +33,8 @@ struct PolicyPublishingTests {
 
     private func refusal(
         _ bytes: [UInt8]?, offered: [UInt8]? = nil, by publishing: PolicyPublishing
-    ) -> PolicyPublishing.Refusal? {
-        do throws(PolicyPublishing.Refusal) {
+    ) -> PolicyPublishing.RefusalReason? {
+        do throws(PolicyPublishing.RefusalReason) {
             _ = try publishing.verified(bytes, offered: offered)
             return nil
         } catch {

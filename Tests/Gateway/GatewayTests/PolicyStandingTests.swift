@@ -131,7 +131,7 @@ struct PolicyStandingTests {
             counts == [
                 "pinfold_policy_serial": 1, "pinfold_policy_expires_timestamp_seconds": 0,
                 "pinfold_policy_confirmed_timestamp_seconds": 0, "pinfold_policy_fetches": 4,
-                "pinfold_policy_refusals": 7, "pinfold_policy_alarm": 5,
+                "pinfold_policy_refusals": 7, "pinfold_policy_alarm": 5, "pinfold_policy_info": 0,
             ])
     }
 }

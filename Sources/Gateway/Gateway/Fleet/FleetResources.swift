@@ -100,7 +100,7 @@ extension AdminResource {
         _ reply: @escaping @Sendable (AdminResponse) -> Void
     ) {
         let envelope: PolicyEnvelope
-        do throws(PolicyPublishing.Refusal) {
+        do throws(PolicyPublishing.RefusalReason) {
             envelope = try fleet.publishing.verified(bytes, offered: fleet.offers.last?.envelope)
         } catch {
             let status: UInt16 = error == .notConfigured ? 409 : 422

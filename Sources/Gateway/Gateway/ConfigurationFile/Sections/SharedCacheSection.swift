@@ -282,14 +282,14 @@ extension Field {
         return elements.compactMap { element in
             guard let text = element.text(expected: expected) else { return nil }
             let place = text.firstRange(of: "://").map { text[$0.upperBound...] } ?? text[...]
+            guard !place.contains("@"), !place.contains("/") else {
+                element.fail("\(quoted(text)) has more than a host and a port", expected: expected)
+                return nil
+            }
             // Sentinels listen on another port than what they watch.
             let port = place.hasPort ? "" : ":\(SharedCacheSentinels.defaultPort)"
             let scheme = text.contains("://") ? "" : "redis://"
             guard let url = element.redis(scheme + text + port, expected: expected) else {
-                return nil
-            }
-            guard url.node != nil, url.user == nil, url.database == 0 else {
-                element.fail("\(quoted(text)) has more than a host and a port", expected: expected)
                 return nil
             }
             return url

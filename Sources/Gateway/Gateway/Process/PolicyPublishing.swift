@@ -5,7 +5,7 @@ import PinfoldConfiguration
 /// What a policy is verified by before this gateway publishes it: what it would take itself.
 struct PolicyPublishing: Sendable {
     /// Why a policy is not published.
-    enum Refusal: Error, Sendable, Equatable {
+    enum RefusalReason: Error, Sendable, Equatable {
         /// This gateway takes none by way of the engine.
         case notConfigured
         /// There is none to be published.
@@ -62,7 +62,7 @@ struct PolicyPublishing: Sendable {
     ///   - offered: what came by way of the engine last.
     func verified(
         _ bytes: [UInt8]?, offered: [UInt8]?
-    ) throws(Refusal) -> PolicyEnvelope {
+    ) throws(RefusalReason) -> PolicyEnvelope {
         guard let settings = policies.standing.settings, settings.isFromEngine else {
             throw .notConfigured
         }

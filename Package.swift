@@ -129,16 +129,17 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "Clocks", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
     ],
     "Gateway/Gateway/Fleet": [
-        "HTTPCore", "AccessPolicy", "PinfoldConfiguration", "Documents", "Clocks", "Locking",
-        "SharedCacheLevel", "PinfoldMetrics", "PinReporting",
+        "HTTPCore", "PinfoldConfiguration", "Documents", "Clocks", "Locking", "SharedCacheLevel",
+        "PinfoldMetrics", "PinReporting",
     ],
     "Gateway/Gateway/Handover": [
         "CLinux", "HTTPCore", "PinfoldConfiguration", "Clocks", "Locking", "Supervision",
         "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldMetrics", "PinfoldEngine", "Logging",
     ],
     "Gateway/Gateway/Process": [
-        "CLinux", "HTTPCore", "CachePolicy", "Trust", "Authentication", "PinfoldConfiguration",
-        "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Files", "Supervision",
+        "CLinux", "HTTPCore", "CachePolicy", "Trust", "AccessPolicy", "Authentication",
+        "PinfoldConfiguration", "JSONSchema", "Activity", "Clocks", "Locking", "Threads", "Files",
+        "Supervision",
         "PasswordChecks", "EventLoop", "PinfoldTLS", "CacheStore",
         "RedisProtocol", "SharedCache", "SharedCacheLevel",
         "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinObservation",

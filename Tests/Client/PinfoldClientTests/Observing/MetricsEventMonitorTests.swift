@@ -48,7 +48,7 @@ struct MetricsEventMonitorTests {
         for (dimensions, count) in [
             (Self.dimensions("GET", ("http.response.status_code", "200")), 2),
             (Self.dimensions("GET", ("http.response.status_code", "302")), 1),
-            (Self.dimensions("GET", ("error.type", "connectionLost")), 1),
+            (Self.dimensions("GET", ("error.type", "upstream-closed")), 1),
             (Self.dimensions("_OTHER", ("http.response.status_code", "404")), 1),
         ] {
             #expect(try metrics.expectTimer(duration, dimensions).values.count == count)
@@ -57,7 +57,7 @@ struct MetricsEventMonitorTests {
             "http.client.response.body.size", Self.dimensions("GET"))
         #expect(sizes.values.sorted() == [0, 0, 5, 5])
         for (method, outcome, count) in [
-            ("GET", "complete", 2), ("GET", "connectionLost", 1), ("_OTHER", "complete", 1),
+            ("GET", "complete", 2), ("GET", "upstream-closed", 1), ("_OTHER", "complete", 1),
         ] {
             let counter = try metrics.expectCounter(
                 "pinfold.client.tasks", Self.dimensions(method, ("outcome", outcome)))

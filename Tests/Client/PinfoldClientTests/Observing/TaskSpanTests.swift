@@ -54,7 +54,7 @@ struct TaskSpanTests {
         mock.on(.get, "http://a.test/none") { _ in TransportResponse(status: .notFound) }
         let lost = try #require(try await spans(mock, "http://a.test/lost").first)
         #expect(lost.status?.code == .error)
-        #expect(text(lost, "error.type") == "connectionLost")
+        #expect(text(lost, "error.type") == "upstream-closed")
         #expect(lost.errors.count == 1)
         let none = try #require(try await spans(mock, "http://a.test/none").first)
         #expect(none.status?.code == .error)

@@ -51,7 +51,7 @@ struct TransportDecoratorTests {
     @Test func `changes the request, its content, and the response`() async throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
-        var configuration = SessionConfiguration()
+        var configuration = SessionConfiguration.patient
         configuration.transport = Decorator(base: MockTransport(Self.echo))
         let session = try SessionManager(configuration: configuration, runtime: runtime)
         let response = try await session.data(

@@ -352,7 +352,7 @@ def test_check_prints_where_what_and_what_was_expected(workspace, name):
 
 
 LATER = [
-    "cache: { shared: { url: 'redis://127.0.0.1' } }\n",
+    "cache: { shared: { cluster: ['127.0.0.1'] } }\n",
 ]
 
 

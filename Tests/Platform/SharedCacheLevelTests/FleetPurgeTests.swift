@@ -320,7 +320,10 @@ struct FleetPurgeTests {
         let folder = TemporaryFolder()
         let file = folder.file("record")
         let (one, _) = try engine.gateway()
-        let (other, level) = try engine.gateway { $0.positionFile = file }
+        let (other, level) = try engine.gateway {
+            $0.positionFile = file
+            $0.stallMilliseconds = 300
+        }
         one.put("http://a/x", body(10), lines: tagged("t"))
         one.flushNow()
         engine.pause()

@@ -24,6 +24,8 @@ enum SharedCommand: Sendable {
     case readChunk(
         id: Int64, SharedBody, SharedChunks, number: UInt32,
         @Sendable (ChunkResult) -> Void)
+    /// Look whether another gateway has fetched by now what is waited for.
+    case lookAgain(LeaseWait, LevelLoad, StoreFlight)
     /// The fetch under a lease has ended.
     case endLease(digest: [UInt8], SharedToken, FetchLease.End)
     case barrier(@Sendable () -> Void)
@@ -34,7 +36,8 @@ enum SharedCommand: Sendable {
         case .store(let store): store.bytes
         case .addChunk(_, _, let chunk): chunk.bytes.count
         case .load, .forget, .remove, .announce, .confirm, .readMembers, .publishPolicy, .dropBody,
-            .readChunk, .endLease, .barrier:
+            .readChunk, .lookAgain, .endLease,
+            .barrier:
             0
         }
     }

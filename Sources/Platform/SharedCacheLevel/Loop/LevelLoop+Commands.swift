@@ -29,6 +29,7 @@ extension LevelLoop {
         case .readChunk(let id, let body, let chunks, let number, let completion):
             let name = engine.names.chunk(body.digest, body: body.token, number)
             sendGet(name, .chunkRead(id: id, body, chunks, number: number, completion))
+        case .lookAgain(let wait, let load, let flight): lookAgain(wait, load, flight)
         case .endLease(let digest, let token, let end): endLease(digest, token, end)
         case .barrier(let completion):
             send(.barrier(completion)) {
@@ -56,7 +57,7 @@ extension LevelLoop {
 
     // MARK: Lookups
 
-    func sendLoad(
+    private func sendLoad(
         _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64
     ) {
         let digest = load.key.withUnsafeBytes { SharedName.digest(of: $0) }

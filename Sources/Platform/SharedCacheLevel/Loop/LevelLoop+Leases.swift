@@ -78,6 +78,17 @@ extension LevelLoop {
         guard let load = wait.load else { return }
         wait.lookAt = nil
         wait.standing = .unknown
+        // Behind the changes that are queued, which void only the lookups that began before them.
+        level.shared.withLock { state in
+            let flight = state.loads.begin(load.hash)
+            state.add(.lookAgain(wait, load, flight))
+        }
+        level.proceed()
+    }
+
+    /// Asks for the lease, and for what there is by now.
+    func lookAgain(_ wait: LeaseWait, _ load: LevelLoad, _ flight: StoreFlight) {
+        guard !wait.isOver else { return level.shared.withLock { $0.loads.end(flight) } }
         send(.lease(wait)) {
             $0.begin(7)
             $0.add("SET")
@@ -88,7 +99,6 @@ extension LevelLoop {
             $0.add("PX")
             $0.add(options.leaseMilliseconds)
         }
-        let flight = level.shared.withLock { $0.loads.begin(load.hash) }
         let pending = PendingLoad(
             load, flight, began: now, deadline: .max, digest: wait.digest,
             removals: engine.removals, for: wait)
@@ -154,7 +164,10 @@ extension LevelLoop {
         pending.isOver = true
         pending.found = []
         level.shared.withLock { $0.loads.end(pending.flight) }
-        guard !wait.isOver else { return }
+        guard !wait.isOver else {
+            if case .taken = wait.standing { giveBack(wait) }
+            return
+        }
         guard found.isEmpty else {
             if case .taken = wait.standing { giveBack(wait) }
             return share(found, of: pending, of: wait)
@@ -205,11 +218,16 @@ extension LevelLoop {
             } else {
                 var other = load
                 other.fetches = false
-                let flight = level.shared.withLock { $0.loads.begin(load.hash) }
-                sendLoad(
-                    other, flight, began: now, deadline: now + options.timeoutMilliseconds)
+                let now = now
+                level.shared.withLock { state in
+                    state.add(
+                        .load(
+                            other, state.loads.begin(load.hash), began: now,
+                            deadline: now + options.timeoutMilliseconds))
+                }
             }
         }
+        level.proceed()
         level.shared.withLock { state in
             state.statistics.hits += shared
             if wait.hasWaited {

@@ -116,6 +116,7 @@ extension LevelLoop {
         // Its chunks expire.
         case .addChunk, .dropBody: break
         case .readChunk(_, _, _, _, let completion): completion(.gone)
+        case .lookAgain(_, _, let flight): level.shared.withLock { $0.loads.end(flight) }
         // It ends by itself.
         case .endLease(let digest, let token, _): leases.lose(digest, token)
         case .barrier(let completion): completion()

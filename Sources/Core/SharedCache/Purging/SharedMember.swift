@@ -32,7 +32,11 @@ package struct SharedMember: Sendable, Hashable {
     }
 
     /// The field under which it is in the hash of all members.
-    package var field: [UInt8] { SharedName.hexadecimal(instance.bytes) }
+    package var field: [UInt8] { Self.field(of: instance) }
+
+    package static func field(of instance: SharedToken) -> [UInt8] {
+        SharedName.hexadecimal(instance.bytes)
+    }
 
     /// Under which its record is written: nobody can move it to another field.
     private static func name(of field: [UInt8], in members: [UInt8]) -> [UInt8] {

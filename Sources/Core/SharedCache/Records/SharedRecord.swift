@@ -49,6 +49,20 @@ package struct SharedRecord: Sendable {
     /// The bytes of the record, without the body.
     package let count: Int
 
+    /// Reads what is kept in an array.
+    package static func reading<Value>(
+        _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer) throws(SharedRecordError) -> Value
+    ) throws(SharedRecordError) -> Value {
+        let result: Result<Value, SharedRecordError> = bytes.withUnsafeBytes { bytes in
+            do throws(SharedRecordError) {
+                return .success(try body(bytes))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
     // MARK: Writing
 
     /// Writes a record without its body.

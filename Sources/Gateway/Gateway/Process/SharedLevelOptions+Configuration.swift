@@ -60,6 +60,8 @@ extension SharedLevelOptions {
         self.resolver = resolver
         timeoutMilliseconds = shared.timeoutMilliseconds
         waitMilliseconds = shared.waitMilliseconds
+        // Not as long as others wait, so that one of them takes the place of a dead gateway.
+        leaseMilliseconds = min(leaseMilliseconds, max(1, waitMilliseconds * 3 / 4))
         maximumObject = UInt64(shared.maximumObjectBytes)
         maximumVariants = Int64(cache.variantsPerURL)
         gateway = Array((shared.name ?? MachineName.text).utf8)

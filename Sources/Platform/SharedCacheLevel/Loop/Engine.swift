@@ -92,14 +92,9 @@ struct Engine {
     func number(
         _ record: [UInt8], under name: [UInt8]
     ) throws(SharedRecordError) -> SharedToken {
-        let result: Result<SharedToken, SharedRecordError> = record.withUnsafeBytes { bytes in
-            do throws(SharedRecordError) {
-                return .success(try SharedIndex(bytes, under: name, by: keyring).instance)
-            } catch {
-                return .failure(error)
-            }
+        try SharedRecord.reading(record) { bytes throws(SharedRecordError) in
+            try SharedIndex(bytes, under: name, by: keyring).instance
         }
-        return try result.get()
     }
 
     // MARK: Keys

@@ -150,7 +150,9 @@ extension LevelLoop {
         let purge: FleetPurge
         var isOwn = false
         do throws(SharedRecordError) {
-            let entry = try PurgeEntry(record: record, under: engine.names.stream, engine.keyring)
+            let entry = try SharedRecord.reading(record) { bytes throws(SharedRecordError) in
+                try PurgeEntry(bytes, under: engine.names.stream, by: engine.keyring)
+            }
             isOwn = entry.gateway == fleet.instance.bytes
             purge = FleetPurge(
                 pattern: entry.pattern, isSoft: entry.isSoft,
@@ -183,8 +185,9 @@ extension LevelLoop {
         fleet.removed.cursor = position
         guard let record = entry.record else { return }
         do throws(SharedRecordError) {
-            let removal = try RemovedKey(
-                record: record, under: engine.names.removed, engine.keyring)
+            let removal = try SharedRecord.reading(record) { bytes throws(SharedRecordError) in
+                try RemovedKey(bytes, under: engine.names.removed, by: engine.keyring)
+            }
             guard removal.instance != fleet.instance else { return }
             let hash = removal.key.withUnsafeBytes { CacheKeyView.hash(of: $0) }
             level.shared.withLock { state in
@@ -254,7 +257,7 @@ extension LevelLoop {
 
     /// What is published from now on is known not to be purged up to here.
     private func noteBorn() {
-        let born = fleet.isFollowing ? fleet.purges.follower.position : nil
+        let born = fleet.removed.isFollowing ? fleet.purges.follower.born : nil
         let hasCaughtUp = level.shared.withLock { state in
             state.born = born
             let wasFollowing = state.statistics.isFollowing
@@ -348,35 +351,5 @@ extension PurgeFollower.Stream {
             first: first.flatMap { PurgePosition(epoch: epoch, entry: $0) },
             last: position("last-generated-id"), hasRemoved: added > length,
             lastDeleted: position("max-deleted-entry-id"))
-    }
-}
-
-extension PurgeEntry {
-    fileprivate init(
-        record: [UInt8], under name: [UInt8], _ keyring: SharedKeyring
-    ) throws(SharedRecordError) {
-        let read: Result<PurgeEntry, SharedRecordError> = record.withUnsafeBytes { bytes in
-            do throws(SharedRecordError) {
-                return .success(try PurgeEntry(bytes, under: name, by: keyring))
-            } catch {
-                return .failure(error)
-            }
-        }
-        self = try read.get()
-    }
-}
-
-extension RemovedKey {
-    fileprivate init(
-        record: [UInt8], under name: [UInt8], _ keyring: SharedKeyring
-    ) throws(SharedRecordError) {
-        let read: Result<RemovedKey, SharedRecordError> = record.withUnsafeBytes { bytes in
-            do throws(SharedRecordError) {
-                return .success(try RemovedKey(bytes, under: name, by: keyring))
-            } catch {
-                return .failure(error)
-            }
-        }
-        self = try read.get()
     }
 }

@@ -141,14 +141,9 @@ extension LevelLoop {
     private func standing(
         _ bytes: [UInt8], under name: [UInt8]
     ) throws(SharedRecordError) -> LeaseStanding {
-        let result: Result<LeaseStanding, SharedRecordError> = bytes.withUnsafeBytes { bytes in
-            do throws(SharedRecordError) {
-                return .success(try LeaseStanding(bytes, under: name, by: engine.keyring))
-            } catch {
-                return .failure(error)
-            }
+        try SharedRecord.reading(bytes) { bytes throws(SharedRecordError) in
+            try LeaseStanding(bytes, under: name, by: engine.keyring)
         }
-        return try result.get()
     }
 
     private func removeLease(_ wait: LeaseWait) {

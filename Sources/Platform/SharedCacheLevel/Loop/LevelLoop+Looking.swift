@@ -120,9 +120,11 @@ extension LevelLoop {
             }
         }
         switch verdict {
-        case .current: return found
-        case .stale(let since):
-            found.staleSince = since
+        case .current, .stale:
+            // Another version may have stored what was stale already.
+            var since = found.value.staleSince.flatMap { engine.clock.ownSeconds($0) }
+            if case .stale(let purged)? = verdict { since = min(since ?? purged, purged) }
+            found.staleSince = since.map { max(1, $0) } ?? 0
             return found
         case .gone, .unknown, nil:
             count(.voided)

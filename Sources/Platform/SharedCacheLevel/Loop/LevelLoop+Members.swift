@@ -135,7 +135,7 @@ extension LevelLoop {
     /// It will not be there any longer.
     func signOff() {
         guard isConnected else { return }
-        sendFields([fleet.instance.text], of: engine.names.members, .nothing)
+        sendFields([SharedMember.field(of: fleet.instance)], of: engine.names.members, .nothing)
         flush()
     }
 
@@ -149,8 +149,10 @@ extension LevelLoop {
         for entry in entries {
             guard let field = entry.key.bytes, let record = entry.value.bytes else { continue }
             do throws(SharedRecordError) {
-                members.append(
-                    try SharedMember(record: record, field: field, in: name, engine.keyring))
+                let member = try SharedRecord.reading(record) { bytes throws(SharedRecordError) in
+                    try SharedMember(bytes, field: field, in: name, by: engine.keyring)
+                }
+                members.append(member)
             } catch {
                 count(SharedLevelReason(error))
                 guard case .deleteAndReport = error.handling else { continue }
@@ -312,8 +314,9 @@ extension LevelLoop {
         guard let record = reply.bytes, let duties = level.duties.withLock({ $0 }) else { return }
         fleet.policyVersion = version
         do throws(SharedRecordError) {
-            let policy = try SharedPolicy(
-                record: record, under: engine.names.policy, engine.keyring)
+            let policy = try SharedRecord.reading(record) { bytes throws(SharedRecordError) in
+                try SharedPolicy(bytes, under: engine.names.policy, by: engine.keyring)
+            }
             duties.policy(policy.envelope, Int(policy.percent))
         } catch {
             count(SharedLevelReason(error))
@@ -330,44 +333,7 @@ final class PendingRemoval: @unchecked Sendable {
     init(_ key: SharedKey) { self.key = key }
 }
 
-extension SharedToken {
-    /// In hexadecimal.
-    fileprivate var text: [UInt8] {
-        let digits = Array("0123456789abcdef".utf8)
-        return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-    }
-}
-
 extension SharedMember {
     /// Its name as text.
     fileprivate var text: String { String(decoding: name, as: UTF8.self) }
-
-    fileprivate init(
-        record: [UInt8], field: [UInt8], in members: [UInt8], _ keyring: SharedKeyring
-    ) throws(SharedRecordError) {
-        let read: Result<SharedMember, SharedRecordError> = record.withUnsafeBytes { bytes in
-            do throws(SharedRecordError) {
-                return .success(
-                    try SharedMember(bytes, field: field, in: members, by: keyring))
-            } catch {
-                return .failure(error)
-            }
-        }
-        self = try read.get()
-    }
-}
-
-extension SharedPolicy {
-    fileprivate init(
-        record: [UInt8], under name: [UInt8], _ keyring: SharedKeyring
-    ) throws(SharedRecordError) {
-        let read: Result<SharedPolicy, SharedRecordError> = record.withUnsafeBytes { bytes in
-            do throws(SharedRecordError) {
-                return .success(try SharedPolicy(bytes, under: name, by: keyring))
-            } catch {
-                return .failure(error)
-            }
-        }
-        self = try read.get()
-    }
 }

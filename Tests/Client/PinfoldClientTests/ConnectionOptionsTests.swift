@@ -106,7 +106,7 @@ struct ConnectionOptionsTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+    @Test(.timeLimit(.minutes(30)), arguments: [false, true])
     func `is no longer asked of a resolver when nobody waits for the answer`(
         isClosed: Bool
     ) async throws {

@@ -22,7 +22,7 @@ private final class CountedContent: Sendable {
     }
 }
 
-@Suite("Content that waits for the server to ask for it", .timeLimit(.minutes(2)))
+@Suite("Content that waits for the server to ask for it", .timeLimit(.minutes(30)))
 struct ExpectContinueTests {
     private static func options(_ timeout: Duration = .seconds(3600)) -> RequestOptions {
         var options = RequestOptions()

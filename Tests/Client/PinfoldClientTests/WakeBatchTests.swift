@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldClient
 
-@Suite("Tasks that a loop wakes", .timeLimit(.minutes(2)))
+@Suite("Tasks that a loop wakes", .timeLimit(.minutes(30)))
 struct WakeBatchTests {
     /// Waiting tasks, and the number of them that were resumed.
     private final class Sleepers: Sendable {

@@ -93,7 +93,7 @@ struct KillTests {
         return process
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: [false, true])
+    @Test(.timeLimit(.minutes(30)), arguments: [false, true])
     func `after each of ten kills it starts, and every body it serves is whole`(
         handsOver: Bool
     ) throws {
@@ -120,7 +120,7 @@ struct KillTests {
         #expect(roundsThatServed > 5)
     }
 
-    @Test(.timeLimit(.minutes(5)))
+    @Test(.timeLimit(.minutes(30)))
     func `every copy of its files, made at a random moment, opens and serves what is whole`()
         throws
     {

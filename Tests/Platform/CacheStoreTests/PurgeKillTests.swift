@@ -104,7 +104,7 @@ struct PurgeKillTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(5)))
+    @Test(.timeLimit(.minutes(30)))
     func `nothing that was purged comes back`() throws {
         let rounds = ProcessInfo.processInfo.environment[Self.roundsVariable].flatMap(Int.init) ?? 8
         let folder = TemporaryFolder()

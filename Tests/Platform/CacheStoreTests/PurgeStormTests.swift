@@ -72,7 +72,7 @@ struct PurgeStormTests {
         .keys((0..<keys).map { CacheKey(bytes: Array(url($0).utf8)) }), .everything,
     ]
 
-    @Test(.timeLimit(.minutes(2)), arguments: [false, true], [false, true])
+    @Test(.timeLimit(.minutes(30)), arguments: [false, true], [false, true])
     func `leave nothing of before, in no tier`(onDisk: Bool, isSoft: Bool) throws {
         let folder = TemporaryFolder()
         var options = CacheStoreOptions.small(onDisk ? folder : nil)

@@ -5,7 +5,7 @@ import Testing
 /// `deploy/bench/store`, with few responses.
 @Suite("The measurement of a large store")
 struct StoreBenchTests {
-    @Test(.timeLimit(.minutes(5)))
+    @Test(.timeLimit(.minutes(30)))
     func `finds all that was stored after the process was killed, and how much space it takes`()
         throws
     {

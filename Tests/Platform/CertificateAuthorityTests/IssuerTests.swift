@@ -41,7 +41,7 @@ private final class Pause: Sendable {
     }
 }
 
-@Suite("The issuer", .timeLimit(.minutes(2))) struct IssuerTests {
+@Suite("The issuer", .timeLimit(.minutes(30))) struct IssuerTests {
     private let authority: CertificateAuthority
 
     init() throws { authority = try Fixture.authority() }

@@ -5,7 +5,7 @@ import Testing
 @testable import PinfoldTLS
 
 /// Verifiers other than ours, each a separate program; one that is not installed is skipped.
-@Suite("Verifiers that are not ours", .timeLimit(.minutes(2))) struct OtherVerifierTests {
+@Suite("Verifiers that are not ours", .timeLimit(.minutes(30))) struct OtherVerifierTests {
     /// A folder with the anchors, a certificate with what follows it, and its key.
     private struct Files {
         let folder: URL

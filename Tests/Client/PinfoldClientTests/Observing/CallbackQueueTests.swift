@@ -18,7 +18,7 @@ private final class Gate: Sendable {
     }
 }
 
-@Suite("The callbacks of a session that wait", .timeLimit(.minutes(1)))
+@Suite("The callbacks of a session that wait", .timeLimit(.minutes(30)))
 struct CallbackQueueTests {
     @Test func `are no more than a maximum of events, and all completion handlers`() async {
         let gate = Gate()

@@ -27,7 +27,7 @@ private struct HeldParts: AsyncSequence, AsyncIteratorProtocol, Sendable {
     }
 }
 
-@Suite("A transport's task", .timeLimit(.minutes(1)))
+@Suite("A transport's task", .timeLimit(.minutes(30)))
 struct TransportEndTests {
     @Test(arguments: [false, true])
     func `ends when the runtime has closed while it made content`(isRead: Bool) async throws {

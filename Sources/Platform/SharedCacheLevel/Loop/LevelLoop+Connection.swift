@@ -6,107 +6,116 @@ import SharedCache
 
 // Bytes to and from the engine, and the end of a connection.
 extension LevelLoop {
-    /// Whether commands can be sent.
-    var isConnected: Bool { hasOpened && connection.isReady }
+    /// Whether the fleet's records can be read and written.
+    var isConnected: Bool { home.isConnected }
 
-    func perform(_ action: RedisConnection.Action) {
+    func perform(_ action: RedisConnection.Action, on link: ServerLink) {
         switch action {
         case .none: break
-        case .connect: socket.open()
+        case .connect: link.socket.open()
         case .send(let command):
-            output.add(command: command.bytes)
-            flush()
+            link.output.add(command: command.bytes)
+            flush(link)
         case .becomeReady(let server):
-            self.server = server
+            link.server = server
             prepare()
-        case .close(let error): disconnect(error)
+        case .close(let error): disconnect(link, error)
         }
     }
 
-    func readAll() {
+    func readAll(_ link: ServerLink) {
         for _ in 0..<Self.readsPerTurn {
-            switch socket.read(into: memory) {
+            switch link.socket.read(into: memory) {
             case .bytes(let count):
                 level.shared.withLock { $0.statistics.bytesRead += UInt64(count) }
-                take(UnsafeRawBufferPointer(rebasing: memory[..<count]))
-                guard hasOpened else { return }
+                take(UnsafeRawBufferPointer(rebasing: memory[..<count]), from: link)
+                guard link.isOpen else { return }
             case .wouldBlock: return pump()
-            case .ended: return disconnect(.closedByServer)
+            case .ended: return disconnect(link, .closedByServer)
             case .failed(let reason, let detail):
-                return disconnect(.transport(detail), because: reason)
+                return disconnect(link, .transport(detail), because: reason)
             }
         }
         pump()
-        if hasOpened { socket.readLater() }
+        if link.isOpen { link.socket.readLater() }
     }
 
-    func take(_ bytes: UnsafeRawBufferPointer) {
+    private func take(_ bytes: UnsafeRawBufferPointer, from link: ServerLink) {
         let bytes = bytes.bindMemory(to: UInt8.self)
         var position = 0
         do throws(RESPError) {
-            while hasOpened, let event = try reader.next(bytes.span, at: &position) {
+            while link.isOpen, let event = try link.reader.next(bytes.span, at: &position) {
                 switch event {
-                case .reply(let value): take(value)
+                case .reply(let value): take(value, from: link)
                 // Nothing is asked for that is told without being asked.
                 case .push, .bulkBegins, .bulkBytes, .bulkEnds: break
                 }
             }
         } catch {
-            disconnect(.malformed(error))
+            disconnect(link, .malformed(error))
         }
     }
 
-    func take(_ value: RESPValue) {
-        switch connection.replied(value) {
-        case .operation: replied(value, to: takeExpected())
+    private func take(_ value: RESPValue, from link: ServerLink) {
+        switch link.connection.replied(value) {
+        case .operation: replied(value, to: link.takeExpected(), from: link)
         case .dropped: break
-        case .own(let action): perform(action)
+        case .own(let action): perform(action, on: link)
         }
     }
 
-    func flush() {
-        while hasOpened, output.unsentCount > 0 {
-            let wanted = output.unsentCount
-            switch output.withUnsent({ socket.write($0) }) {
+    /// Passes on what was written, as far as the system takes it.
+    func flush() { flush(home) }
+
+    private func flush(_ link: ServerLink) {
+        while link.isOpen, link.output.unsentCount > 0 {
+            let wanted = link.output.unsentCount
+            switch link.output.withUnsent({ link.socket.write($0) }) {
             case .bytes(let count):
-                output.took(count)
-                if connection.isReady { connection.wrote(count) }
+                link.output.took(count)
+                if link.connection.isReady { link.connection.wrote(count) }
                 level.shared.withLock { $0.statistics.bytesWritten += UInt64(count) }
                 if count < wanted { return }
             case .wouldBlock: return
-            case .ended: return disconnect(.closedByServer)
+            case .ended: return disconnect(link, .closedByServer)
             case .failed(let reason, let detail):
-                return disconnect(.transport(detail), because: reason)
+                return disconnect(link, .transport(detail), because: reason)
             }
         }
     }
 
-    /// Gives the connection up; nothing is asked from now on.
+    /// Gives the connection up that has the fleet's streams.
     func disconnect(
         _ error: RedisConnectionError, because known: SharedLevelReason? = nil
     ) {
-        switch connection.state {
+        disconnect(home, error, because: known)
+    }
+
+    /// Gives a connection up; nothing is asked on it from now on.
+    func disconnect(
+        _ link: ServerLink, _ error: RedisConnectionError,
+        because known: SharedLevelReason? = nil
+    ) {
+        switch link.connection.state {
         case .idle, .waiting: return
         case .connecting, .handshaking, .ready: break
         }
+        leave(error, known ?? SharedLevelReason(error))
+    }
+
+    private func leave(_ error: RedisConnectionError, _ reason: SharedLevelReason) {
         let now = now
-        let reason = known ?? SharedLevelReason(error)
         // What was being read may have been more than a reply may be.
         if case .malformed = error { fleet.entries = max(1, fleet.entries / 8) }
-        hasOpened = false
         isPrepared = false
         preparations = 0
-        let hasProbe = probeDeadline != nil
-        probeDeadline = nil
+        let hasProbe = home.probeDeadline != nil
+        home.close()
         stopFollowing()
-        socket.close()
-        output = CommandOutput()
-        reader = RESPReader(limits: Self.limits)
-        if reason.isLasting { holdOffUntil = now + options.holdOffMilliseconds }
-        if hasProbe { _ = breaker.failed(.probe, now: now, random: random.next()) }
+        if reason.isLasting { home.holdOffUntil = now + options.holdOffMilliseconds }
+        if hasProbe { _ = home.breaker.failed(.probe, now: now, random: random.next()) }
         goOff(reason, "\(error)")
-        let end = connection.closed(error, now: now, random: random.next())
-        giveUpExpected(end.operations.count)
+        for expected in home.ended(error, now: now, random: random.next()) { giveUp(expected) }
         giveUpCommands()
         level.keepLost()
         endIfDone()

@@ -10,7 +10,7 @@ extension LevelLoop {
     /// What the streams are like has been asked and answered.
     func checked() {
         let now = now
-        guard level.duties.withLock({ $0 != nil }), connection.isReady, preparations == 0,
+        guard level.duties.withLock({ $0 != nil }), home.connection.isReady, preparations == 0,
             !fleet.isReading, let purges = fleet.purges.stream, let removed = fleet.removed.stream
         else { return }
         if fleet.table?.goesOn(in: purges) != true {

@@ -281,7 +281,7 @@ extension LevelLoop {
             }
             if let end = wait.firstEnd { leases.remind(at: end) }
             guard let lookAt = wait.lookAt else { continue }
-            if lookAt <= now, connection.pipeline.count < Self.pipelineLimit / 2 {
+            if lookAt <= now, home.connection.pipeline.count < ServerLink.pipelineLimit / 2 {
                 ask(wait)
             } else {
                 leases.remind(at: max(lookAt, now + 5))
@@ -338,7 +338,7 @@ extension LevelLoop {
     /// All fetches end: the gateway does.
     func endLeases() {
         endWaits()
-        guard connection.isReady else { return }
+        guard home.connection.isReady else { return }
         for (digest, held) in leases.held { endLease(digest, held.token, .failed) }
         flush()
     }

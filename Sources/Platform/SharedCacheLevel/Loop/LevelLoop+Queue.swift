@@ -22,18 +22,15 @@ extension LevelLoop {
             return disconnect(
                 .transport("more changes came than may wait"), because: .overloaded)
         }
-        guard connection.isReady else { return giveUpCommands() }
+        guard home.connection.isReady else { return giveUpCommands() }
         pump()
     }
 
     /// Writes commands, as many as there is room for.
     func pump() {
-        guard connection.isReady else { return flush() }
+        guard home.connection.isReady else { return flush() }
         repeat {
-            while hasOpened, first < commands.count, !mustWait(commands[first]),
-                output.unsentCount < Self.outputBytes,
-                connection.pipeline.count < Self.pipelineLimit
-            {
+            while home.isOpen, first < commands.count, !mustWait(commands[first]), home.hasRoom {
                 let command = commands[first]
                 first += 1
                 carriedOut(command)
@@ -44,9 +41,8 @@ extension LevelLoop {
                 first = 0
             }
             flush()
-        } while hasOpened && first < commands.count && !mustWait(commands[first])
-            && output.unsentCount == 0
-            && connection.pipeline.count < Self.pipelineLimit
+        } while home.isOpen && first < commands.count && !mustWait(commands[first])
+            && home.output.unsentCount == 0 && home.hasRoom
     }
 
     /// What is stored after an own purge waits until it is known where that is in the stream.
@@ -73,46 +69,19 @@ extension LevelLoop {
         }
     }
 
-    /// Adds a command, and what its reply is to.
+    /// Adds a command for the fleet's records, and what its reply is to.
     func send(_ expected: Expected, _ write: (inout CommandOutput) -> Void) {
-        let before = output.total
-        write(&output)
-        do throws(RedisPipelineError) {
-            // Replies come in order, and none is given up before its connection.
-            try connection.add(
-                0, bytes: Int(output.total - before),
-                deadline: now + options.stallMilliseconds)
-            self.expected.append(expected)
-        } catch {
-            // There is no room, although that was seen to: the replies could not be told apart.
-            giveUp(expected)
-            loop.afterTurn { [self] in disconnect(.unexpectedReply) }
-        }
+        send(expected, to: home, write)
     }
 
-    /// What the reply is to that has come.
-    func takeExpected() -> Expected {
-        let taken = expected[firstExpected]
-        expected[firstExpected] = .nothing
-        firstExpected += 1
-        if firstExpected == expected.count {
-            expected.removeAll(keepingCapacity: expected.capacity <= 4096)
-            firstExpected = 0
-        } else if firstExpected >= 256, firstExpected >= expected.count / 2 {
-            expected.removeSubrange(..<firstExpected)
-            firstExpected = 0
-        }
-        return taken
-    }
-
-    /// There will be no replies any more.
-    /// - Parameter count: how many the connection waited for.
-    func giveUpExpected(_ count: Int) {
-        let given = expected[firstExpected...]
-        assert(given.count == count)
-        expected = []
-        firstExpected = 0
-        for expected in given { giveUp(expected) }
+    /// Adds a command, and what its reply is to.
+    func send(
+        _ expected: Expected, to link: ServerLink, _ write: (inout CommandOutput) -> Void
+    ) {
+        guard !link.add(expected, by: now + options.stallMilliseconds, write) else { return }
+        // There is no room, although that was seen to.
+        giveUp(expected)
+        loop.afterTurn { [self] in disconnect(link, .unexpectedReply) }
     }
 
     // MARK: Lookups

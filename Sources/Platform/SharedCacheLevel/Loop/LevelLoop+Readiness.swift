@@ -44,15 +44,15 @@ extension LevelLoop {
     /// Takes the level into use, or probes the engine first.
     func proceedToReady() {
         let now = now
-        guard isPrepared, !isReady, endsAt == nil, now >= holdOffUntil else { return }
-        guard !breaker.isClosed else { return becomeReady(now) }
-        guard probeDeadline == nil else { return }
-        switch breaker.admit(now: now) {
+        guard isPrepared, !isReady, endsAt == nil, now >= home.holdOffUntil else { return }
+        guard !home.breaker.isClosed else { return becomeReady(now) }
+        guard home.probeDeadline == nil else { return }
+        switch home.breaker.admit(now: now) {
         case .pass: becomeReady(now)
         case .reject: break
         case .probe:
             let deadline = now + options.timeoutMilliseconds
-            probeDeadline = deadline
+            home.probeDeadline = deadline
             send(.probe(deadline: deadline)) {
                 $0.begin(1)
                 $0.add("PING")
@@ -64,12 +64,12 @@ extension LevelLoop {
 
     /// A probe was answered.
     func probed(_ deadline: Int64) {
-        guard probeDeadline == deadline else { return }
-        probeDeadline = nil
+        guard home.probeDeadline == deadline else { return }
+        home.probeDeadline = nil
         if now < deadline {
-            breaker.succeeded(.probe, now: now)
+            home.breaker.succeeded(.probe, now: now)
         } else {
-            _ = breaker.failed(.probe, now: now, random: random.next())
+            _ = home.breaker.failed(.probe, now: now, random: random.next())
         }
         proceedToReady()
     }
@@ -107,7 +107,7 @@ extension LevelLoop {
         note()
         pump()
         level.onEvent(
-            .ready(product: server?.product ?? "", version: server?.version ?? ""))
+            .ready(product: home.server?.product ?? "", version: home.server?.version ?? ""))
     }
 
     /// Nothing is asked from now on.
@@ -132,7 +132,7 @@ extension LevelLoop {
     }
 
     var breakerState: SharedLevelStatistics.Breaker {
-        switch breaker.state {
+        switch home.breaker.state {
         case .closed: .closed
         case .open: .open
         case .halfOpen: .halfOpen
@@ -146,11 +146,11 @@ extension LevelLoop {
 
     /// A lookup had no reply in time, or one that says that there can be none.
     func failed() {
-        guard breaker.failed(.ordinary, now: now, random: random.next()) else { return }
+        guard home.breaker.failed(.ordinary, now: now, random: random.next()) else { return }
         goOff(.timeout, "too many lookups had no reply in time")
     }
 
-    func succeeded() { breaker.succeeded(.ordinary, now: now) }
+    func succeeded() { home.breaker.succeeded(.ordinary, now: now) }
 
     func maintain() {
         maintenanceAt = now + Self.maintenanceMilliseconds

@@ -6,7 +6,7 @@ import SharedCache
 
 // What follows from each reply.
 extension LevelLoop {
-    func replied(_ reply: RESPValue, to expected: Expected) {
+    func replied(_ reply: RESPValue, to expected: Expected, from link: ServerLink) {
         let error = reply.redisError
         switch expected {
         case .nothing: break

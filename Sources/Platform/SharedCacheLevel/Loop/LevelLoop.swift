@@ -17,17 +17,11 @@ final class LevelLoop: EventHandler {
     let level: SharedLevel
     let options: SharedLevelOptions
     let loop: EventLoop
-    let socket: ServerSocket
-    var connection: RedisConnection
-    /// What the next replies are to, in their order.
-    var expected: [Expected] = []
-    var firstExpected = 0
-    var reader = RESPReader(limits: LevelLoop.limits)
+    /// The connection to the server that has the fleet's streams.
+    let home: ServerLink
     let memory = UnsafeMutableRawBufferPointer.allocate(
         byteCount: LevelLoop.readBytes, alignment: 16)
-    var output = CommandOutput()
     var engine: Engine
-    var breaker: CircuitBreaker
     /// Commands that were taken from the level's queue.
     var commands: [SharedCommand] = []
     var first = 0
@@ -36,39 +30,22 @@ final class LevelLoop: EventHandler {
     var firstLoad = 0
     var fleet: FleetState
     var leases = KeyLeases()
-    var hasOpened = false
-    /// What the engine is; `nil` before it has said so.
-    var server: RedisServer?
     /// Whether the generation and the engine's time are known, and what others have purged has been
     /// carried out here.
     var isPrepared = false
     /// What is waited for before that.
     var preparations = 0
-    /// Not before this moment is it taken into use.
-    var holdOffUntil: Int64 = 0
     /// When the generation's life is prolonged, and the engine asked for its time.
     var maintenanceAt: Int64 = 0
     var isReady = false
-    /// When the probe under way counts as failed; `nil` if there is none.
-    var probeDeadline: Int64?
     /// Until when what is queued may be carried out; `nil` while it is not to end.
     var endsAt: Int64?
     var random = SystemRandomNumberGenerator()
 
     static let readBytes = 128 << 10
-    /// Bytes that wait in the output before no more commands are written.
-    static let outputBytes = 1 << 20
-    /// Replies that are waited for at most.
-    static let pipelineLimit = 32_768
     static let maintenanceMilliseconds: Int64 = 60_000
     /// Reads in one turn.
     static let readsPerTurn = 32
-
-    static var limits: RESPLimits {
-        var limits = RESPLimits()
-        limits.replyBytes = 32 << 20
-        return limits
-    }
 
     var now: Int64 { Clock.monotonicMilliseconds() }
 
@@ -91,24 +68,12 @@ final class LevelLoop: EventHandler {
         self.level = level
         options = level.options
         loop = try EventLoop()
-        socket = ServerSocket(
-            level.options.server, resolver: level.options.resolver, on: loop,
-            mailbox: level.mailbox)
-        var timing = RedisConnection.Options()
-        // Each operation's deadline is when the connection is given up; lookups have their own.
-        timing.stallMilliseconds = 0
-        timing.backoff = level.options.backoff
-        var limits = RedisPipeline.Limits()
-        limits.operations = 2 * LevelLoop.pipelineLimit
-        limits.unsentBytes = 256 << 20
-        connection = RedisConnection(level.options.session, options: timing, limits: limits)
+        let now = Clock.monotonicMilliseconds()
+        home = ServerLink(level.options, on: loop, mailbox: level.mailbox, now: now)
         engine = Engine(level.options)
         let record = level.record?.record ?? FleetRecord()
-        fleet = FleetState(
-            level.options, at: record.positions, now: Clock.monotonicMilliseconds())
+        fleet = FleetState(level.options, at: record.positions, now: now)
         if record.hasLost { level.shared.withLock { $0.lost.noteEverything() } }
-        breaker = CircuitBreaker(
-            options: level.options.breaker, now: Clock.monotonicMilliseconds())
         super.init()
     }
 
@@ -118,11 +83,11 @@ final class LevelLoop: EventHandler {
         let receiver = MailboxReceiver(level.mailbox) { [unowned self] in receive($0) }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
         try loop.add(self)
-        socket.start { [unowned self] in happened($0) }
-        perform(connection.start(now: now))
+        home.socket.start { [unowned self] in happened($0, on: home) }
+        perform(home.connection.start(now: now), on: home)
         updateDeadline()
         loop.run()
-        socket.close()
+        home.socket.close()
         loop.remove(self)
         loop.remove(receiver, keepingOpen: receiver.descriptor)
         loop.forgetDeferred()
@@ -134,7 +99,7 @@ final class LevelLoop: EventHandler {
         switch message {
         case .work: takeCommands()
         case .resolved(let addresses, let attempt):
-            socket.resolved(addresses, attempt: attempt)
+            home.socket.resolved(addresses, attempt: attempt)
         case .begin: checked()
         case .carriedOut(let isDurable): carriedOut(isDurable: isDurable)
         case .tagFields(let names):
@@ -156,19 +121,19 @@ final class LevelLoop: EventHandler {
         updateDeadline()
     }
 
-    func happened(_ event: ServerSocket.Event) {
+    func happened(_ event: ServerSocket.Event, on link: ServerLink) {
         switch event {
         case .opened:
-            hasOpened = true
+            link.isOpen = true
             level.shared.withLock { $0.statistics.connections += 1 }
-            perform(connection.connected(now: now))
-            readAll()
+            perform(link.connection.connected(now: now), on: link)
+            readAll(link)
         case .ready(let readiness):
-            guard hasOpened else { return }
-            if readiness.mayRead { readAll() }
-            if hasOpened, readiness.mayWrite { pump() }
+            guard link.isOpen else { return }
+            if readiness.mayRead { readAll(link) }
+            if link.isOpen, readiness.mayWrite { pump() }
         case .failed(let reason, let detail):
-            disconnect(.transport(detail), because: reason)
+            disconnect(link, .transport(detail), because: reason)
         }
         endIfDone()
         updateDeadline()
@@ -179,10 +144,10 @@ final class LevelLoop: EventHandler {
         if let endsAt, now >= endsAt { return end() }
         expireLoads(now)
         attendToLeases(now)
-        perform(connection.timePassed(now: now))
-        if let deadline = probeDeadline, now >= deadline {
-            probeDeadline = nil
-            _ = breaker.failed(.probe, now: now, random: random.next())
+        perform(home.connection.timePassed(now: now), on: home)
+        if let deadline = home.probeDeadline, now >= deadline {
+            home.probeDeadline = nil
+            _ = home.breaker.failed(.probe, now: now, random: random.next())
         }
         if isReady, now >= maintenanceAt { maintain() }
         if let pollAt = fleet.pollAt, now >= pollAt { poll() }
@@ -195,7 +160,9 @@ final class LevelLoop: EventHandler {
     }
 
     func updateDeadline() {
-        var next = [connection.deadline, probeDeadline, endsAt, leases.next].compactMap { $0 }
+        var next = [home.connection.deadline, home.probeDeadline, endsAt, leases.next].compactMap {
+            $0
+        }
         if firstLoad < loads.count { next.append(loads[firstLoad].deadline) }
         if first < commands.count { next.append(now + options.timeoutMilliseconds) }
         if isReady { next.append(maintenanceAt) }
@@ -203,10 +170,10 @@ final class LevelLoop: EventHandler {
         if fleet.isFollowing, isConnected { next.append(fleet.signAt) }
         if level.duties.withLock({ $0 != nil }) { next.append(fleet.staleAt) }
         if isPrepared, !isReady {
-            if holdOffUntil > now { next.append(holdOffUntil) }
-            switch breaker.state {
+            if home.holdOffUntil > now { next.append(home.holdOffUntil) }
+            switch home.breaker.state {
             case .closed: break
-            case .open(let until): next.append(max(until, holdOffUntil))
+            case .open(let until): next.append(max(until, home.holdOffUntil))
             case .halfOpen(let since, _):
                 if since == nil { next.append(now) }
             }
@@ -218,8 +185,8 @@ final class LevelLoop: EventHandler {
 
     func endIfDone() {
         guard endsAt != nil else { return }
-        let isDone = first == commands.count && connection.pipeline.count == 0
-        if isDone || !connection.isReady { end() }
+        let isDone = first == commands.count && home.connection.pipeline.count == 0
+        if isDone || !home.connection.isReady { end() }
     }
 
     func end() {
@@ -229,11 +196,9 @@ final class LevelLoop: EventHandler {
         keepPosition(now)
         stopFollowing()
         endLoads()
-        let end = connection.closed(.stopped, now: now, random: 0)
-        hasOpened = false
         isPrepared = false
-        socket.close()
-        giveUpExpected(end.operations.count)
+        home.close()
+        for expected in home.ended(.stopped, now: now, random: 0) { giveUp(expected) }
         takeCommands(evenIfOff: true)
         giveUpCommands()
         level.shared.withLock { state in

@@ -21,6 +21,8 @@ public final class EventLoop {
     /// Called at the end of each turn.
     public final var turnEnded: (() -> Void)?
     private var running = false
+    /// What others keep for this loop alone, by whom it belongs to; until it runs no more turns.
+    public final var attachments: [ObjectIdentifier: AnyObject] = [:]
     private var gathering = Gathering()
     private var wantsMore = false
     /// Capacity of the run queue that is kept while it is empty.
@@ -137,9 +139,10 @@ public final class EventLoop {
     /// connection that writes once for many exchanges.
     public func expectMore() { wantsMore = true }
 
-    /// Drops the deferred work, which keeps alive whoever deferred it; for a loop that runs no more
-    /// turns.
+    /// Drops the deferred work, which keeps alive whoever deferred it, and the attachments; for a
+    /// loop that runs no more turns.
     public func forgetDeferred() {
+        attachments = [:]
         // Freeing it may defer more work.
         var dropped = FIFO<() -> Void>()
         swap(&dropped, &deferred)
@@ -156,8 +159,23 @@ public final class EventLoop {
     /// Runs turns until `stop`.
     public func run() {
         running = true
+        pthread_setspecific(Self.currentKey, Unmanaged.passUnretained(self).toOpaque())
         while running { turn() }
+        pthread_setspecific(Self.currentKey, nil)
     }
+
+    /// The loop that the calling thread runs; `nil` on any other thread.
+    public static var current: EventLoop? {
+        guard let loop = pthread_getspecific(currentKey) else { return nil }
+        return Unmanaged<EventLoop>.fromOpaque(loop).takeUnretainedValue()
+    }
+
+    private static let currentKey: pthread_key_t = {
+        var key = pthread_key_t()
+        let error = pthread_key_create(&key, nil)
+        precondition(error == 0, "no key for the loops of threads: \(Errno(code: error))")
+        return key
+    }()
 
     /// Ends `run` after the current turn.
     public func stop() { running = false }

@@ -93,12 +93,17 @@ extension Exchange {
     private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
         guard goesOn(after: .decided(.load)) else { return }
         let (token, mailbox) = (token, environment.mailbox)
+        let ownLoop = ObjectIdentifier(environment.loop)
         let options = cacheOptions
         let accepted = store.load(
             key, variants, policy: options, trust: origin?.fingerprint, fetches: mayFetchForFleet,
             wakes: false
-        ) {
-            mailbox.post(.loaded(token, $0))
+        ) { result in
+            // A level that this thread has asked itself answers here.
+            guard let loop = EventLoop.current, ObjectIdentifier(loop) == ownLoop else {
+                return mailbox.post(.loaded(token, result))
+            }
+            (loop.handler(for: token) as? Exchange)?.loaded(result)
         }
         if accepted {
             environment.wakeReadersAfterTurn()

@@ -48,7 +48,7 @@ final class ServerSocket: EventHandler {
     /// Who says where the engine is, and by what that is verified.
     private var finder: (MasterFinder, tls: TLSClientContext?)?
     /// Where it leads; `nil` before Sentinels have said so.
-    private var place: ServerPlace?
+    private(set) var place: ServerPlace?
     /// Whom they have named; `nil` if nobody is asked.
     private var master: RedisNode?
     /// How often one after the other they have named another one since it was opened.
@@ -252,6 +252,9 @@ final class ServerSocket: EventHandler {
         let rotated = found.addresses[first...] + found.addresses[..<first]
         connect(toNextOf: rotated[...], Errno.hostUnreachable)
     }
+
+    /// Whether it is open with TLS.
+    var isSecured: Bool { if case .open(_, .some) = state { true } else { false } }
 
     /// The server, for people.
     private var name: String { place.map { "\($0)" } ?? "" }

@@ -29,6 +29,7 @@ extension SharedLevel {
                 return false
             }
             let command = command(state)
+            state.changes.add(hash)
             state.add(command)
             if let published, let response { state.bodies.publish(published, response) }
             for command in dropped { state.add(command) }

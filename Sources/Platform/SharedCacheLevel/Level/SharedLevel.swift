@@ -12,6 +12,7 @@ import Threads
 ///
 /// One thread with one loop and one connection carries out what all workers ask of it, in the order
 /// in which that was queued under the locks of the keys: what is queued by then is one write.
+/// Lookups are made by the workers themselves where nothing has to be in order (``LookupLink``).
 /// No caller waits for it. What is queued is bounded; lookups end at their deadline.
 ///
 /// **What is stored.** A key is a hash with a field for each variant: a record with its HMAC
@@ -46,6 +47,10 @@ package final class SharedLevel: CacheLevel {
         var loads = StoreFlights()
         var bodies = KnownBodies()
         var lost: LostChanges
+        /// Changes of keys, and which of them the engine has carried out.
+        var changes = PendingChanges()
+        /// What those know who ask the engine themselves; `nil` while nobody may.
+        var view: EngineView?
         /// Up to which purge the gateway has carried everything out; `nil` while it does not know
         /// that it has.
         var born: PurgePosition?
@@ -57,6 +62,8 @@ package final class SharedLevel: CacheLevel {
 
         mutating func announce(_ purges: [FleetPurge]) {
             announcements += 1
+            // Nobody overtakes it.
+            view = nil
             add(.announce(purges, number: announcements))
         }
 
@@ -75,6 +82,8 @@ package final class SharedLevel: CacheLevel {
     let record: FleetRecordWriter?
     /// What the gateway does for the fleet; `nil` before it has begun.
     let duties = Locked<FleetDuties?>(nil)
+    /// The connections of workers, to be told when it closes; `nil` from then on.
+    let links = Locked<[ObjectIdentifier: Mailbox<LevelMessage>]?>([:])
     /// Open when the gateway has caught up with what others had purged, or will not.
     let caughtUp = Latch()
     /// Whether it can be used: what `State.level` says, without its lock.
@@ -140,9 +149,12 @@ package final class SharedLevel: CacheLevel {
     /// Says whether it can be used. Under the state's lock.
     func set(_ level: LevelState, _ state: inout State) {
         state.level = level
+        if level != .ready { state.view = nil }
         state.statistics.isReady = level == .ready
         isReady.store(level == .ready, ordering: .releasing)
     }
+
+    var now: Int64 { Clock.monotonicMilliseconds() }
 
     private var canBeUsed: Bool { isReady.load(ordering: .acquiring) }
 
@@ -190,16 +202,10 @@ package final class SharedLevel: CacheLevel {
 
     package func load(_ load: LevelLoad, wakes: Bool) -> Bool {
         guard canBeUsed else { return false }
-        let now = Clock.monotonicMilliseconds()
-        let isAccepted = shared.withLock { state in
-            guard state.level == .ready, state.waiting < options.queueCommands else {
-                return false
-            }
-            state.add(
-                .load(
-                    load, state.loads.begin(load.hash), began: now,
-                    deadline: now + options.timeoutMilliseconds))
-            return true
+        if load.look == nil, load.stale == nil, let link, link.load(load) { return true }
+        let now = now
+        let isAccepted = shared.withLock {
+            ask(load, &$0, began: now, until: now + options.timeoutMilliseconds)
         }
         if isAccepted, wakes { proceed() }
         return isAccepted
@@ -279,6 +285,8 @@ package final class SharedLevel: CacheLevel {
             set(.off, &state)
         }
         mailbox.post(.close)
+        let links = links.withLock { $0.take() } ?? [:]
+        for link in links.values { link.post(.close) }
         guard let thread = thread.withLock({ $0 }) else { return }
         // In a completion: it cannot wait for itself.
         if !thread.isCurrent { thread.join() }
@@ -298,5 +306,8 @@ enum LevelMessage: Sendable {
     /// - Parameter isDurable: whether that holds after a restart as well.
     case carriedOut(isDurable: Bool)
     case tagFields([[UInt8]])
+    /// A lookup on a worker's connection had no reply in time.
+    /// - Parameter after: replies that were in time before it.
+    case lookupWasLate(after: Int)
     case close
 }

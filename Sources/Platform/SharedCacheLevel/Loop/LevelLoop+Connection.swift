@@ -58,7 +58,9 @@ extension LevelLoop {
 
     private func take(_ value: RESPValue, from link: ServerLink) {
         switch link.connection.replied(value) {
-        case .operation: replied(value, to: link.takeExpected(), from: link)
+        case .operation:
+            replied(value, to: link.takeExpected(), from: link)
+            endChanges()
         case .dropped: break
         case .own(let action): perform(action, on: link)
         }
@@ -117,6 +119,7 @@ extension LevelLoop {
         goOff(reason, "\(error)")
         for expected in home.ended(error, now: now, random: random.next()) { giveUp(expected) }
         giveUpCommands()
+        forgetChanges()
         level.keepLost()
         endIfDone()
     }

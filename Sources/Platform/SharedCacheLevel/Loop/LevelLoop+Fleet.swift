@@ -174,6 +174,7 @@ extension LevelLoop {
         // Lookups that have read before may have found it.
         level.shared.withLock { state in
             state.loads.voidAll()
+            state.view = nil
             state.bodies.forgetEntries()
             state.statistics.purgesReceived += 1
         }

@@ -28,24 +28,21 @@ extension LevelLoop {
         guard let generation = engine.generation, let number = readNumber(pending, fields)
         else { return complete(pending) }
         let instance = Engine.instance(generation, number.token)
-        for (name, value) in fields where name.count == Self.fieldBytes {
+        for (name, value) in fields where name.count == PendingLoad.fieldBytes {
             if let found = readVariant(pending, name, value, instance) {
                 pending.found.append(found)
             }
         }
-        keepWanted(pending)
+        pending.keepWanted()
         if pending.load.stale != nil {
             pending.found = pending.found.filter { found in
-                withHead(of: found, for: pending) { pending.load.wants($0) } ?? false
+                pending.withHead(of: found, engine.clock) { pending.load.wants($0) } ?? false
             }
         }
         pending.missing = 1
         for found in pending.found { askForBody(pending, found) }
         came(pending)
     }
-
-    /// Bytes of the name of a variant's field.
-    private static let fieldBytes = 16
 
     /// A key's own number, if it has one.
     private struct KeyNumber { var token: SharedToken? }
@@ -78,27 +75,15 @@ extension LevelLoop {
     private func readVariant(
         _ pending: PendingLoad, _ field: [UInt8], _ bytes: [UInt8], _ instance: SharedToken
     ) -> FoundValue? {
-        let name = engine.names.value(pending.digest, variant: field)
-        let result: Result<SharedValue, SharedRecordError> = pending.withKey { key in
-            bytes.withUnsafeBytes { bytes in
-                do throws(SharedRecordError) {
-                    let value = try SharedValue(
-                        bytes, under: name, of: key, variant: field, by: engine.keyring)
-                    if case .inline = value.body { _ = try value.inlineBody(bytes) }
-                    return .success(value)
-                } catch {
-                    return .failure(error)
-                }
-            }
-        }
-        switch result {
-        case .success(let value):
-            guard value.instance == instance else {
+        switch pending.read(bytes, in: field, of: instance, engine.names, engine.keyring) {
+        case .success(let found):
+            guard let found, let purges = fleet.table,
+                pending.judge(found, by: purges, engine.clock)
+            else {
                 count(.voided)
                 return nil
             }
-            guard let vary = VaryKey(bytes: Array(bytes[value.vary])) else { return nil }
-            return judged(FoundValue(bytes, value, vary), pending)
+            return found
         case .failure(let error):
             count(SharedLevelReason(error))
             if case .deleteAndReport = error.handling {
@@ -108,42 +93,6 @@ extension LevelLoop {
             }
             return nil
         }
-    }
-
-    /// What the purges make of a value.
-    private func judged(_ found: FoundValue, _ pending: PendingLoad) -> FoundValue? {
-        let verdict = pending.withKey { key in
-            found.bytes.withUnsafeBytes { bytes in
-                fleet.table?.verdict(
-                    key: key, head: UnsafeRawBufferPointer(rebasing: bytes[found.value.head]),
-                    born: found.value.born)
-            }
-        }
-        switch verdict {
-        case .current, .stale:
-            // Another version may have stored what was stale already.
-            var since = found.value.staleSince.flatMap { engine.clock.ownSeconds($0) }
-            if case .stale(let purged)? = verdict { since = min(since ?? purged, purged) }
-            found.staleSince = since.map { max(1, $0) } ?? 0
-            return found
-        case .gone, .unknown, nil:
-            count(.voided)
-            return nil
-        }
-    }
-
-    /// Of responses that differ only in the trust under which they were obtained, the one that is
-    /// wanted, or else the latest.
-    private func keepWanted(_ pending: PendingLoad) {
-        guard pending.found.count > 1 else { return }
-        let trust = pending.load.trust
-        pending.found.sort { left, right in
-            let isWanted = (left.value.trust == trust, right.value.trust == trust)
-            guard isWanted.0 == isWanted.1 else { return isWanted.0 }
-            return left.value.times.responseTime > right.value.times.responseTime
-        }
-        var known: Set<VaryKey> = []
-        pending.found = pending.found.filter { known.insert($0.vary).inserted }
     }
 
     // MARK: Bodies in chunks
@@ -242,50 +191,25 @@ extension LevelLoop {
             of: engine.hash(pending.digest), .nothing)
     }
 
-    /// Runs `body` with what was read of a response besides its body; `nil` if its head cannot be
-    /// read, or its times are not known.
-    private func withHead<Result>(
-        of found: FoundValue, for pending: PendingLoad, _ body: (LoadedHead) -> Result?
-    ) -> Result? {
-        let (load, value) = (pending.load, found.value)
-        guard let times = engine.clock.toOwn(value.times) else { return nil }
-        return found.bytes.withUnsafeBytes { bytes -> Result? in
-            let head = UnsafeRawBufferPointer(rebasing: bytes[value.head])
-            let made = StoredMetadata(
-                storedHead: head.bindMemory(to: UInt8.self).span, times: times,
-                hasQuery: load.key.contains(UInt8(ascii: "?")), options: load.policy)
-            guard let metadata = made else { return nil }
-            return body(
-                LoadedHead(
-                    vary: found.vary, metadata: metadata, policy: value.trust, head: head,
-                    staleSince: found.staleSince))
-        }
-    }
-
     private func makeResponse(
         _ pending: PendingLoad, _ found: FoundValue
     ) -> CachedResponse? {
-        let (load, value) = (pending.load, found.value)
-        return withHead(of: found, for: pending) { loaded -> CachedResponse? in
-            switch value.body {
-            case .inline:
-                return found.bytes.withUnsafeBytes { bytes in
-                    let body = UnsafeRawBufferPointer(rebasing: bytes[value.recordCount...])
-                    return load.memory.makeResponse(loaded, for: load, body: body)
+        guard case .chunks(let chunks) = found.value.body else {
+            return pending.inlineResponse(found, engine.clock)
+        }
+        let load = pending.load
+        return pending.withHead(of: found, engine.clock) { loaded -> CachedResponse? in
+            guard found.body.isEmpty else {
+                return found.body.withUnsafeBytes {
+                    load.memory.makeResponse(loaded, for: load, body: $0)
                 }
-            case .chunks(let chunks):
-                guard found.body.isEmpty else {
-                    return found.body.withUnsafeBytes {
-                        load.memory.makeResponse(loaded, for: load, body: $0)
-                    }
-                }
-                let place = SharedBody(digest: pending.digest, token: chunks.body)
-                let id = level.shared.withLock { $0.bodies.read(place, chunks) }
-                let body = LevelBody(
-                    id: id, count: chunks.count, chunkBytes: Int(chunks.chunkBytes),
-                    source: level)
-                return load.memory.makeResponse(loaded, for: load, body: body)
             }
+            let place = SharedBody(digest: pending.digest, token: chunks.body)
+            let id = level.shared.withLock { $0.bodies.read(place, chunks) }
+            let body = LevelBody(
+                id: id, count: chunks.count, chunkBytes: Int(chunks.chunkBytes),
+                source: level)
+            return load.memory.makeResponse(loaded, for: load, body: body)
         }
     }
 

@@ -9,6 +9,7 @@ extension LevelLoop {
     func takeCommands(evenIfOff: Bool = false) {
         let isOverloaded = level.shared.withLock { state -> Bool in
             state.isWoken = false
+            takenChanges = state.changes.count
             if commands.isEmpty {
                 swap(&commands, &state.commands)
             } else {
@@ -40,6 +41,7 @@ extension LevelLoop {
                 commands.removeAll(keepingCapacity: commands.capacity <= 4096)
                 first = 0
             }
+            markChanges()
             flush()
         } while home.isOpen && first < commands.count && !mustWait(commands[first])
             && home.output.unsentCount == 0 && home.hasRoom

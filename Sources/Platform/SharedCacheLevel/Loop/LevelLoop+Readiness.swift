@@ -87,12 +87,14 @@ extension LevelLoop {
                 removals = [.announce(purges, number: state.announcements)]
             }
             for (key, hash) in lost.keys {
+                state.changes.add(hash)
                 removals.append(.remove(SharedKey(bytes: key, hash: hash)))
             }
             if !removals.isEmpty || level.record?.record.hasLost ?? false {
                 removals.append(.barrier { [level] in level.toldLost() })
             }
             commands += removals
+            if state.commands.isEmpty { takenChanges = state.changes.count }
             state.waiting += removals.count
             state.loads.voidAll()
             level.set(.ready, &state)

@@ -131,9 +131,7 @@ extension LevelLoop {
         }
     }
 
-    func count(_ reason: SharedLevelReason) {
-        level.shared.withLock { $0.statistics[reason] += 1 }
-    }
+    func count(_ reason: SharedLevelReason) { level.count(reason) }
 
     /// An error was replied: to what it says of the engine as a whole.
     /// - Returns: whether the connection was given up.
@@ -163,13 +161,6 @@ extension LevelLoop {
 
     // MARK: The engine itself
 
-    private static func run(of text: String) -> [UInt8] {
-        for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix("run_id:") {
-            return Array(line.dropFirst("run_id:".count).utf8.prefix(64))
-        }
-        return []
-    }
-
     private func readTime(_ reply: RESPValue, asked: Int64) {
         let answered = Clock.wallMilliseconds()
         let parts = reply.elements ?? []
@@ -179,6 +170,7 @@ extension LevelLoop {
             engine.clock.measured(
                 asked: asked, answered: answered, engine: seconds * 1000 + rest / 1000)
         }
+        withdrawView()
         if !engine.clock.isKnown {
             // It may not be asked: the clocks are taken for equal.
             engine.clock.measured(asked: answered, answered: answered, engine: answered)
@@ -242,7 +234,7 @@ extension LevelLoop {
         if let error = reply.redisError {
             return disconnect(.transport("\(error)"), because: .init(error.code))
         }
-        let run = Self.run(of: reply.text ?? "")
+        let run = reply.run
         // Without it, nobody would notice that the engine has gone back to an earlier state.
         guard !run.isEmpty else {
             return disconnect(.transport("INFO says no run_id"), because: .refused)
@@ -299,6 +291,8 @@ extension LevelLoop {
         let variants = [pending.store.variant] + (pending.store.replaced.map { [$0] } ?? [])
         let dropped = level.shared.withLock { state -> [SharedCommand] in
             state.loads.void(response.keyHash)
+            state.changes.add(response.keyHash)
+            if state.commands.isEmpty { takenChanges = state.changes.count }
             return state.bodies.void(response.keyHash, variants)
         }
         let fields = pending.fields + pending.fields.map { Engine.chunksField(of: $0) }
@@ -369,5 +363,14 @@ extension RESPValue {
     /// The error that it is.
     var redisError: RedisReplyError? {
         if case .error(let text) = self { RedisReplyError(text) } else { nil }
+    }
+
+    /// The run of the server, in its reply to `INFO server`; empty if it does not say.
+    var run: [UInt8] {
+        for line in (text ?? "").split(whereSeparator: \.isNewline)
+        where line.hasPrefix("run_id:") {
+            return Array(line.dropFirst("run_id:".count).utf8.prefix(64))
+        }
+        return []
     }
 }

@@ -38,6 +38,12 @@ final class LevelLoop: EventHandler {
     /// When the generation's life is prolonged, and the engine asked for its time.
     var maintenanceAt: Int64 = 0
     var isReady = false
+    /// Changes of keys among the commands that were taken.
+    var takenChanges: UInt64 = 0
+    /// Which changes have been carried out when the engine has replied to how many commands.
+    var marks = FIFO<(changes: UInt64, asked: UInt64)>()
+    /// Of these, the last one that has been carried out.
+    var endedChanges: UInt64 = 0
     /// Until when what is queued may be carried out; `nil` while it is not to end.
     var endsAt: Int64?
     var random = SystemRandomNumberGenerator()
@@ -69,7 +75,10 @@ final class LevelLoop: EventHandler {
         options = level.options
         loop = try EventLoop()
         let now = Clock.monotonicMilliseconds()
-        home = ServerLink(level.options, on: loop, mailbox: level.mailbox, now: now)
+        let socket = ServerSocket(
+            level.options.server, resolver: level.options.resolver, on: loop,
+            mailbox: level.mailbox)
+        home = ServerLink(level.options, socket: socket, now: now)
         engine = Engine(level.options)
         let record = level.record?.record ?? FleetRecord()
         fleet = FleetState(level.options, at: record.positions, now: now)
@@ -107,6 +116,11 @@ final class LevelLoop: EventHandler {
                 fleet.tagFields.append(name)
             }
             fleet.table?.setTagFields(fleet.tagFields)
+            withdrawView()
+        case .lookupWasLate(let answered):
+            // Beyond some it makes no difference.
+            for _ in 0..<min(answered, 1000) { succeeded() }
+            failed()
         case .close:
             guard endsAt == nil else { return }
             signOff()
@@ -160,6 +174,7 @@ final class LevelLoop: EventHandler {
     }
 
     func updateDeadline() {
+        offerView()
         var next = [home.connection.deadline, home.probeDeadline, endsAt, leases.next].compactMap {
             $0
         }

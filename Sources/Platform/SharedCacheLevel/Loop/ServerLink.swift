@@ -22,6 +22,9 @@ final class ServerLink {
     /// What the next replies are to, in their order.
     private var expected: [Expected] = []
     private var firstExpected = 0
+    /// Commands and replies of this connection, but for those of its beginning.
+    private(set) var asked: UInt64 = 0
+    private(set) var answered: UInt64 = 0
 
     /// Bytes that wait in the output before no more commands are written.
     private static let outputBytes = 1 << 20
@@ -34,12 +37,9 @@ final class ServerLink {
         return limits
     }
 
-    init(
-        _ options: SharedLevelOptions, on loop: EventLoop, mailbox: Mailbox<LevelMessage>,
-        now: Int64
-    ) {
-        socket = ServerSocket(
-            options.server, resolver: options.resolver, on: loop, mailbox: mailbox)
+    /// - Parameter socket: by what it is connected.
+    init(_ options: SharedLevelOptions, socket: ServerSocket, now: Int64) {
+        self.socket = socket
         var timing = RedisConnection.Options()
         // Each operation's deadline is when the connection is given up; lookups have their own.
         timing.stallMilliseconds = 0
@@ -53,6 +53,9 @@ final class ServerLink {
 
     /// Whether commands can be sent.
     var isConnected: Bool { isOpen && connection.isReady }
+
+    /// Whether it is encrypted.
+    var isSecured: Bool { socket.isSecured }
 
     /// Whether there is room for another command.
     var hasRoom: Bool {
@@ -74,6 +77,7 @@ final class ServerLink {
             // Replies come in order, and none is given up before its connection.
             try connection.add(0, bytes: Int(output.total - before), deadline: deadline)
             self.expected.append(expected)
+            asked += 1
             return true
         } catch {
             return false
@@ -82,6 +86,7 @@ final class ServerLink {
 
     /// What the reply is to that has come.
     func takeExpected() -> Expected {
+        answered += 1
         let taken = expected[firstExpected]
         expected[firstExpected] = .nothing
         firstExpected += 1
@@ -116,6 +121,7 @@ final class ServerLink {
         assert(given.count == end.operations.count)
         expected = []
         firstExpected = 0
+        (asked, answered) = (0, 0)
         return given
     }
 }

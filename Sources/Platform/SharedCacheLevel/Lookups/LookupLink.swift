@@ -1,0 +1,375 @@
+import CacheStore
+import EventLoop
+import RedisProtocol
+import SharedCache
+
+/// A worker's own connection to the engine, on the worker's loop: a lookup whose answer is in one
+/// reply needs no other thread. All that is asked in one turn is one write.
+///
+/// It answers only what is found, with its body. Everything else is passed on to the level's thread,
+/// which looks again: a key of which there is nothing, or which was removed not long ago; bodies in
+/// chunks; what cannot be read. So there is one place where leases, numbers and damage are dealt with.
+///
+/// What it finds is what the level's thread would find:
+/// - It asks only if no change of the key by this gateway is on its way (``PendingChanges``); one
+///   that comes later voids the lookup.
+/// - It compares what was read with all purges that are known by then (``EngineView``); those that
+///   become known later void the lookup.
+/// - It is connected to the same run of the engine.
+final class LookupLink: EventHandler {
+    private let level: SharedLevel
+    private let loop: EventLoop
+    private let link: ServerLink
+    private let mailbox: Mailbox<LevelMessage>
+    private var receiver: MailboxReceiver<LevelMessage>?
+    private let memory = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: LookupLink.readBytes, alignment: 16)
+    /// Where it leads.
+    private var place: ServerPlace?
+    /// The run of the engine that it is connected to; empty before that is known.
+    private var run: [UInt8] = []
+    /// The last view that was compared with that.
+    private var view: EngineView?
+    /// Lookups that were sent and not answered, by their deadlines.
+    private var loads: [PendingLoad] = []
+    private var firstLoad = 0
+    /// Replies since the last one that was late.
+    private var answered = 0
+    private var willFlush = false
+    private var isClosed = false
+
+    private static let readBytes = 128 << 10
+    /// Reads in one turn.
+    private static let readsPerTurn = 32
+    /// Lookups that may wait for their replies.
+    private static let limit = 4096
+
+    /// A connection for the loop that the calling thread runs; it is made when it is needed.
+    init(_ level: SharedLevel, on loop: EventLoop) throws(Errno) {
+        self.level = level
+        self.loop = loop
+        mailbox = try Mailbox()
+        let options = level.options
+        link = ServerLink(
+            options,
+            socket: ServerSocket(resolver: options.resolver, on: loop, mailbox: mailbox),
+            now: loop.monotonicNow)
+        super.init()
+        let receiver = MailboxReceiver(mailbox) { [unowned self] in receive($0) }
+        try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+        self.receiver = receiver
+        do throws(Errno) {
+            try loop.add(self)
+        } catch {
+            loop.remove(receiver, keepingOpen: receiver.descriptor)
+            throw error
+        }
+        link.socket.start { [unowned self] in happened($0) }
+        let isClosing = level.links.withLock { links in
+            links?[key] = mailbox
+            return links == nil
+        }
+        if isClosing { mailbox.post(.close) }
+    }
+
+    private var key: ObjectIdentifier { ObjectIdentifier(mailbox) }
+
+    /// Its loop has ended, or it was closed.
+    deinit {
+        _ = level.links.withLock { $0?.removeValue(forKey: key) }
+        link.close()
+        for pending in loads[firstLoad...] where !pending.isOver { level.end(pending) }
+        memory.deallocate()
+    }
+
+    private func receive(_ message: LevelMessage) {
+        switch message {
+        case .resolved(let addresses, let attempt):
+            link.socket.resolved(addresses, attempt: attempt)
+        case .close: close()
+        case .work, .begin, .carriedOut, .tagFields, .lookupWasLate: break
+        }
+        updateDeadline()
+    }
+
+    private func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        disconnect(.stopped)
+        loop.remove(self)
+        if let receiver { loop.remove(receiver, keepingOpen: receiver.descriptor) }
+        receiver = nil
+        loop.attachments[ObjectIdentifier(level)] = nil
+    }
+
+    // MARK: Lookups
+
+    /// Asks for what there is of a key. The answer comes in another turn.
+    /// - Returns: `false` if it cannot ask now.
+    func load(_ load: LevelLoad) -> Bool {
+        guard !run.isEmpty else {
+            connect()
+            return false
+        }
+        guard link.hasRoom, loads.count - firstLoad < Self.limit,
+            let digest = load.key.withUnsafeBytes({ SharedName.digest(of: $0) }),
+            let (view, flight) = level.beginLookup(load.hash)
+        else { return false }
+        let now = loop.monotonicNow
+        let pending = PendingLoad(
+            load, flight, began: now, deadline: now + level.options.timeoutMilliseconds,
+            digest: digest, removals: 0)
+        let isAsked =
+            isOf(view)
+            && link.add(.value(pending), by: now + level.options.stallMilliseconds) {
+                $0.begin(2)
+                $0.add("HGETALL")
+                $0.add(level.options.names.value(digest, variant: []))
+            }
+        guard isAsked else {
+            level.endLookup(flight)
+            return false
+        }
+        loads.append(pending)
+        flushAfterTurn()
+        if deadline == .max { updateDeadline() }
+        return true
+    }
+
+    /// Whether it is connected to the engine that is in use.
+    private func isOf(_ view: EngineView) -> Bool {
+        if view === self.view { return true }
+        guard view.run == run else {
+            // Others may wait, who are not answered by this call.
+            loop.afterTurn { [self] in
+                disconnect(.stopped)
+                updateDeadline()
+            }
+            return false
+        }
+        self.view = view
+        return true
+    }
+
+    private func read(_ pending: PendingLoad, _ reply: RESPValue) {
+        answered += 1
+        guard !pending.isOver else { return }
+        pending.isOver = true
+        guard let view = level.view, isOf(view), let found = values(for: pending, reply, view)
+        else { return level.lookAgain(pending) }
+        var published: [CachedResponse] = []
+        for found in found {
+            guard let response = pending.inlineResponse(found, view.clock) else { continue }
+            let current = pending.load.publish(response) { _ in
+                level.isCurrent(pending.flight)
+            }
+            if let current { published.append(current) }
+        }
+        guard !published.isEmpty else { return level.lookAgain(pending) }
+        level.end(pending, finding: published)
+    }
+
+    /// The values that the reply consists of; `nil` if it is not as simple as that.
+    private func values(
+        for pending: PendingLoad, _ reply: RESPValue, _ view: EngineView
+    ) -> [FoundValue]? {
+        guard let entries = reply.entries, !entries.isEmpty else { return nil }
+        let options = level.options
+        for entry in entries {
+            guard let field = entry.key.bytes, let bytes = entry.value.bytes,
+                field != Engine.numberField
+            else { return nil }
+            guard field.count == PendingLoad.fieldBytes else { continue }
+            let read = pending.read(
+                bytes, in: field, of: view.generation, options.names, options.keyring)
+            guard case .success(let found?) = read,
+                pending.judge(found, by: view.purges, view.clock)
+            else { return nil }
+            pending.found.append(found)
+        }
+        pending.keepWanted()
+        let areWhole = pending.found.allSatisfy { found in
+            if case .inline = found.value.body { true } else { false }
+        }
+        defer { pending.found = [] }
+        return areWhole ? pending.found : nil
+    }
+
+    // MARK: Time
+
+    override func deadlineReached() {
+        let now = loop.monotonicNow
+        while firstLoad < loads.count {
+            let pending = loads[firstLoad]
+            guard pending.isOver || pending.deadline <= now else { break }
+            firstLoad += 1
+            guard !pending.isOver else { continue }
+            pending.isOver = true
+            level.mailbox.post(.lookupWasLate(after: answered))
+            answered = 0
+            level.endLate(pending)
+        }
+        if firstLoad == loads.count || firstLoad >= 256 {
+            loads.removeSubrange(..<firstLoad)
+            firstLoad = 0
+        }
+        perform(link.connection.timePassed(now: now))
+        updateDeadline()
+    }
+
+    private func updateDeadline() {
+        guard !isClosed else { return }
+        var next = link.connection.deadline
+        if firstLoad < loads.count {
+            next = min(next ?? .max, loads[firstLoad].deadline)
+        }
+        loop.setDeadline(self, after: next.map { max(1, $0 - loop.monotonicNow) })
+    }
+
+    // MARK: The connection
+
+    private func connect() {
+        guard !isClosed, case .idle = link.connection.state else { return }
+        perform(link.connection.start(now: loop.monotonicNow))
+        updateDeadline()
+    }
+
+    private func perform(_ action: RedisConnection.Action) {
+        switch action {
+        case .none: break
+        case .connect:
+            // Nobody needs it while the level is off.
+            guard let view = level.view else {
+                _ = link.ended(.stopped, now: loop.monotonicNow, random: 0)
+                return
+            }
+            link.socket.open(view.place)
+        case .send(let command):
+            link.output.add(command: command.bytes)
+            flush()
+        case .becomeReady:
+            _ = link.add(.info, by: loop.monotonicNow + level.options.stallMilliseconds) {
+                $0.begin(2)
+                $0.add("INFO")
+                $0.add("server")
+            }
+            flush()
+        case .close(let error): disconnect(error)
+        }
+    }
+
+    private func happened(_ event: ServerSocket.Event) {
+        switch event {
+        case .opened:
+            link.isOpen = true
+            level.shared.withLock { $0.statistics.connections += 1 }
+            perform(link.connection.connected(now: loop.monotonicNow))
+            readAll()
+        case .ready(let readiness):
+            guard link.isOpen else { return }
+            if readiness.mayRead { readAll() }
+            if link.isOpen, readiness.mayWrite { flush() }
+        case .failed(let reason, let detail): disconnect(.transport(detail), because: reason)
+        }
+        updateDeadline()
+    }
+
+    private func readAll() {
+        for _ in 0..<Self.readsPerTurn {
+            switch link.socket.read(into: memory) {
+            case .bytes(let count):
+                level.shared.withLock { $0.statistics.bytesRead += UInt64(count) }
+                take(UnsafeRawBufferPointer(rebasing: memory[..<count]))
+                guard link.isOpen else { return }
+                if count < memory.count, !link.isSecured { return }
+            case .wouldBlock: return
+            case .ended: return disconnect(.closedByServer)
+            case .failed(let reason, let detail):
+                return disconnect(.transport(detail), because: reason)
+            }
+        }
+        link.socket.readLater()
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) {
+        let bytes = bytes.bindMemory(to: UInt8.self)
+        var position = 0
+        do throws(RESPError) {
+            while link.isOpen, let event = try link.reader.next(bytes.span, at: &position) {
+                if case .reply(let value) = event { take(value) }
+            }
+        } catch {
+            disconnect(.malformed(error))
+        }
+    }
+
+    private func take(_ value: RESPValue) {
+        switch link.connection.replied(value) {
+        case .operation:
+            switch link.takeExpected() {
+            case .value(let pending): read(pending, value)
+            case .info: readRun(value)
+            default: break
+            }
+        case .dropped: break
+        case .own(let action): perform(action)
+        }
+    }
+
+    /// Which run of the engine it is connected to.
+    private func readRun(_ reply: RESPValue) {
+        let run = reply.run
+        guard let view = level.view, !run.isEmpty, run == view.run else {
+            return disconnect(.transport("it is another server"))
+        }
+        self.run = run
+        self.view = view
+    }
+
+    private func flushAfterTurn() {
+        guard !willFlush else { return }
+        willFlush = true
+        loop.afterTurn { [self] in
+            willFlush = false
+            flush()
+        }
+    }
+
+    private func flush() {
+        while link.isOpen, link.output.unsentCount > 0 {
+            let wanted = link.output.unsentCount
+            switch link.output.withUnsent({ link.socket.write($0) }) {
+            case .bytes(let count):
+                link.output.took(count)
+                if link.connection.isReady { link.connection.wrote(count) }
+                level.shared.withLock { $0.statistics.bytesWritten += UInt64(count) }
+                if count < wanted { return }
+            case .wouldBlock: return
+            case .ended: return disconnect(.closedByServer)
+            case .failed(let reason, let detail):
+                return disconnect(.transport(detail), because: reason)
+            }
+        }
+    }
+
+    /// Gives the connection up; what was asked on it is asked by the level's thread.
+    private func disconnect(
+        _ error: RedisConnectionError, because known: SharedLevelReason? = nil
+    ) {
+        switch link.connection.state {
+        case .idle, .waiting: return
+        case .connecting, .handshaking, .ready: break
+        }
+        (run, view) = ([], nil)
+        link.close()
+        var random = SystemRandomNumberGenerator()
+        let given = link.ended(error, now: loop.monotonicNow, random: random.next())
+        loads = []
+        firstLoad = 0
+        if error != .stopped { level.count(known ?? SharedLevelReason(error)) }
+        for case .value(let pending) in given where !pending.isOver {
+            pending.isOver = true
+            level.lookAgain(pending)
+        }
+    }
+}

@@ -158,6 +158,8 @@ package struct SharedLevelStatistics: Sendable, Equatable {
     package var detail = ""
     package var breaker = Breaker.closed
     package var hits: UInt64 = 0
+    /// Those of them that workers have found on connections of their own.
+    package var workerHits: UInt64 = 0
     package var misses: UInt64 = 0
     package var stores: UInt64 = 0
     package var skipped: UInt64 = 0

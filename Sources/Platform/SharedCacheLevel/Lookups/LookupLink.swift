@@ -7,8 +7,8 @@ import SharedCache
 /// reply needs no other thread. All that is asked in one turn is one write.
 ///
 /// It answers only what is found, with its body. Everything else is passed on to the level's thread,
-/// which looks again: a key of which there is nothing, or which was removed not long ago; bodies in
-/// chunks; what cannot be read. So there is one place where leases, numbers and damage are dealt with.
+/// which looks again: a key of which there is nothing, bodies in chunks, what cannot be read. So
+/// there is one place where leases and damage are dealt with.
 ///
 /// What it finds is what the level's thread would find:
 /// - It asks only if no change of the key by this gateway is on its way (``PendingChanges``); one
@@ -175,13 +175,19 @@ final class LookupLink: EventHandler {
     ) -> [FoundValue]? {
         guard let entries = reply.entries, !entries.isEmpty else { return nil }
         let options = level.options
-        for entry in entries {
-            guard let field = entry.key.bytes, let bytes = entry.value.bytes,
-                field != Engine.numberField
+        var instance = view.generation
+        for entry in entries where entry.key.bytes == Engine.numberField {
+            let name = options.names.index(pending.digest)
+            guard let record = entry.value.bytes,
+                let number = try? Engine.number(record, under: name, by: options.keyring)
             else { return nil }
+            instance = Engine.instance(instance, number)
+        }
+        for entry in entries {
+            guard let field = entry.key.bytes, let bytes = entry.value.bytes else { return nil }
             guard field.count == PendingLoad.fieldBytes else { continue }
             let read = pending.read(
-                bytes, in: field, of: view.generation, options.names, options.keyring)
+                bytes, in: field, of: instance, options.names, options.keyring)
             guard case .success(let found?) = read,
                 pending.judge(found, by: view.purges, view.clock)
             else { return nil }

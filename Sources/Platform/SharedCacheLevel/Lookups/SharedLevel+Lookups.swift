@@ -54,6 +54,7 @@ extension SharedLevel {
                 state.statistics.misses += 1
             } else {
                 state.statistics.hits += 1
+                state.statistics.workerHits += 1
             }
         }
         pending.load.completion(found.isEmpty ? .nothing : .found(found, isShared: true))

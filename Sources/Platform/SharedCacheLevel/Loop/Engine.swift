@@ -92,6 +92,12 @@ struct Engine {
     func number(
         _ record: [UInt8], under name: [UInt8]
     ) throws(SharedRecordError) -> SharedToken {
+        try Self.number(record, under: name, by: keyring)
+    }
+
+    static func number(
+        _ record: [UInt8], under name: [UInt8], by keyring: SharedKeyring
+    ) throws(SharedRecordError) -> SharedToken {
         try SharedRecord.reading(record) { bytes throws(SharedRecordError) in
             try SharedIndex(bytes, under: name, by: keyring).instance
         }

@@ -41,6 +41,13 @@ private final class TestWorker: Sendable {
         thread.join()
     }
 
+    /// Waits until it has sent what it was given until now.
+    func settle() {
+        let isSettled = Handover<Bool>()
+        run { loop in loop.afterTurn { isSettled.give(true) } }
+        _ = isSettled.take()
+    }
+
     /// Asks for a key on its thread.
     func ask(_ store: CacheStore, _ url: String) -> Handover<LoadResult> {
         let answer = Handover<LoadResult>()
@@ -157,8 +164,10 @@ struct LookupLinkTests {
         place.engine.pause()
         place.store.drop("http://a/")
         let dropped = place.worker.ask(place.store, "http://a/")
+        place.worker.settle()
         place.store.put("http://a/", body(10, seed: 7))
         let replaced = place.worker.ask(place.store, "http://a/")
+        place.worker.settle()
         place.engine.goOn()
         #expect(dropped.take()?.isNothing == true)
         guard case .found(let responses, _)? = replaced.take() else {
@@ -174,9 +183,7 @@ struct LookupLinkTests {
         let place = try Place()
         place.engine.pause()
         let asked = place.worker.ask(place.store, "http://a/")
-        let settled = Handover<Bool>()
-        place.worker.run { loop in loop.afterTurn { settled.give(true) } }
-        #expect(settled.take() == true)
+        place.worker.settle()
         place.store.drop("http://a/")
         place.engine.goOn()
         #expect(asked.take()?.isNothing == true)
@@ -287,9 +294,7 @@ struct LookupLinkTests {
         let place = try Place()
         place.engine.pause()
         let answers = (0..<5).map { _ in place.worker.ask(place.store, "http://a/") }
-        let settled = Handover<Bool>()
-        place.worker.run { loop in loop.afterTurn { settled.give(true) } }
-        #expect(settled.take() == true)
+        place.worker.settle()
         if loopEnds { place.worker.end() }
         place.engine.end()
         place.store.close()

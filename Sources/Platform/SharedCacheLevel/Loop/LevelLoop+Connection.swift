@@ -59,8 +59,10 @@ extension LevelLoop {
     private func take(_ value: RESPValue, from link: ServerLink) {
         switch link.connection.replied(value) {
         case .operation:
-            replied(value, to: link.takeExpected(), from: link)
+            let expected = link.takeExpected()
+            // Whoever is told of the reply may ask the engine at once.
             endChanges()
+            replied(value, to: expected, from: link)
         case .dropped: break
         case .own(let action): perform(action, on: link)
         }

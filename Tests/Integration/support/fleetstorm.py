@@ -22,7 +22,7 @@ from .gateway import Gateway
 from .generations import Generations, Name, order, post
 from .origin import HTTPOrigin, Request, reply
 from .wait import SLOWDOWN, until
-from .wire import Closed, Wire, request
+from .wire import Closed, Response, Wire, request
 
 LARGE = 1_500_000
 # What gateways keep themselves is little, so that most requests go to the engine.
@@ -100,6 +100,10 @@ class FleetStorm:
         self.numbers = itertools.count()
         # Purges that some gateways have not confirmed: when, which gateways, and what of.
         self.pending: list[tuple[float, list[int], dict[Name, int]]] = []
+        # Of each gateway, one for each of its clients and one for purges: held while it is asked.
+        self.turns = [[threading.Lock() for _ in range(clients + 1)] for _ in self.gateways]
+        # How often each has been started again.
+        self.lives = [0] * len(self.gateways)
         work = [lambda gateway=gateway, seed=seed: self._ask(gateway, seed)
                 for gateway in range(len(self.gateways)) for seed in range(clients)]
         if purges:
@@ -113,11 +117,17 @@ class FleetStorm:
     def _ask(self, gateway: int, seed: int) -> None:
         choice = random.Random(1000 * gateway + seed)
         wire: Wire | None = None
+        life = 0
         while not self.ends.is_set():
             name = choice.choice(self.objects.names)
             try:
-                wire = wire or self.gateways[gateway].wire(timeout=20 * SLOWDOWN)
-                self.ask(gateway, name, wire)
+                with self.turns[gateway][seed]:
+                    if wire is not None and life != self.lives[gateway]:
+                        wire.close()
+                        wire = None
+                    life = self.lives[gateway]
+                    wire = wire or self.gateways[gateway].wire(timeout=20 * SLOWDOWN)
+                    self.ask(gateway, name, wire)
             except (OSError, Closed, ValueError, AssertionError) as problem:
                 if self.ends.is_set():
                     break
@@ -132,7 +142,16 @@ class FleetStorm:
         if wire is not None:
             wire.close()
 
-    def ask(self, gateway: int, name: Name, wire: Wire) -> None:
+    @contextlib.contextmanager
+    def unasked(self, gateway: int) -> Iterator[Gateway]:
+        """Nobody asks a gateway for anything meanwhile, and nobody has a connection to it afterwards."""
+        with contextlib.ExitStack() as held:
+            for turn in self.turns[gateway]:
+                held.enter_context(turn)
+            self.lives[gateway] += 1
+            yield self.gateways[gateway]
+
+    def ask(self, gateway: int, name: Name, wire: Wire) -> Response:
         """One request, whose answer is judged."""
         with self.objects.lock:
             floor = self.objects.floors[gateway][name]
@@ -160,13 +179,14 @@ class FleetStorm:
                 self.tally.slowest_of = text + response.get("cache-status")
             if response.status != 200:
                 self.tally.failed.append(text + f"{response.status} {response.get('proxy-status')}")
-                return
+                return response
             status = response.get("cache-status")
             self.tally.hits += "; hit" in status
             if response.body != Objects.content(name, generation):
                 self.tally.wrong.append(text + f"{len(response.body)} bytes are not of {generation}: {status}")
             if generation < floor:
                 self.tally.old.append(text + f"{generation} after {floor}: {status}")
+        return response
 
     # Purges
 
@@ -184,7 +204,8 @@ class FleetStorm:
         wanted = order(self.origin, kind, name, soft)
         begun = time.monotonic()
         try:
-            answer = purge(self.gateways[gateway], wanted)
+            with self.turns[gateway][-1]:
+                answer = purge(self.gateways[gateway], wanted)
         except (OSError, Closed, ValueError, AssertionError) as problem:
             with self.tally.lock:
                 self.tally.failed.append(f"a purge at {gateway}: {problem!r}")

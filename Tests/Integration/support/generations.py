@@ -41,13 +41,18 @@ class Generations:
         """What its Cache-Control says."""
         return "max-age=600"
 
+    def further(self, seen: Request) -> list[str]:
+        """Further fields of a response."""
+        return []
+
     def answer(self, seen: Request) -> bytes:
         group, number = map(int, seen.target.strip("/").split("/"))
         name = (group, number)
         with self.lock:
             generation = self.generation[name]
         tag = f'"{generation}"'
-        fields = [f"Cache-Control: {self.control(name)}", f"ETag: {tag}", f"Surrogate-Key: g{group} n{number}"]
+        fields = [f"Cache-Control: {self.control(name)}", f"ETag: {tag}", f"Surrogate-Key: g{group} n{number}",
+                  *self.further(seen)]
         if seen.get("if-none-match") == tag:
             return reply(b"", "304 Not Modified", *fields, length=False)
         body = self.content(name, generation)

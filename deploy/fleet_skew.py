@@ -204,7 +204,7 @@ class Skew:
                  len(tally.old)), before, strict=True))
             hits = storm.crossed - crossed
         self.origin.requests.clear()
-        shown = [f"{hits[pair]:,}" if pair in pairs else "" for pair in (("new", "old"), ("old", "new"))]
+        shown = [f"{hits[pair]:,}" if pair in pairs else "–" for pair in (("new", "old"), ("old", "new"))]
         return "| " + " | ".join([
             " ".join(programs), f"{requests:,}", str(failed), str(wrong), *shown, f"{purges} ({unconfirmed})",
             f"{4 * len(self.fleet)}: {1000 * slowest:.0f} ms", str(old), f"{taken} of {len(self.fleet)}",

@@ -7,7 +7,7 @@ is 1 if anything is not as expected. With --check the ports are free ones, and l
 need on a machine that is busy with something else.
 
 With --soak there are three gateways under load and purges for as many minutes, and one fault after another:
-see fleet_soak.py.
+see fleet_soak.py. With --skew some of them run another program: see fleet_skew.py.
 """
 
 from __future__ import annotations
@@ -402,6 +402,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="on free ports, with patience: for tests")
     parser.add_argument("--stay", action="store_true", help="runs until Ctrl-C")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="under load and faults")
+    parser.add_argument("--skew", type=Path, metavar="OLD", help="beside gateways of an older program")
     parser.add_argument("--seed", type=int, default=1, help="of the order of faults (1)")
     options = parser.parse_args()
     if options.binary is None:
@@ -412,6 +413,11 @@ def main() -> int:
             parser.error(f"{program} is not installed")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="pinfold-fleet-") as folder:
+        if options.skew is not None:
+            os.environ["PINFOLD_BINARY"] = str(options.binary)
+            from fleet_skew import skew
+
+            return skew(Path(folder), options.skew.resolve(), options.binary)
         if options.soak is not None:
             os.environ["PINFOLD_BINARY"] = str(options.binary)
             from fleet_soak import soak

@@ -16,7 +16,6 @@ from the cache at all. The choices follow from the seed, the moments do not.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import secrets
@@ -34,55 +33,36 @@ for argument, following in zip(sys.argv, [*sys.argv[1:], ""]):
         os.environ["PINFOLD_BINARY"] = argument.partition("=")[2] or following
 
 from support.gateway import Gateway  # noqa: E402
-from support.origin import HTTPOrigin, Request, reply  # noqa: E402
+from support.generations import Generations, Name, order, post  # noqa: E402
+from support.origin import HTTPOrigin, Request  # noqa: E402
 from support.wire import Closed, Response, Wire, request  # noqa: E402
 
-# What is served: the sizes repeat over the objects of a group.
-SIZES = [20, 3_000, 40_000, 300_000]
-GROUPS, PER_GROUP = 4, 8
 # The beginning of a body of this group is in slices of 64 KiB.
 SLICED = 3
 
 
-class Objects:
+class Objects(Generations):
     """What there is at the origin, and which generation of it may still be served."""
 
+    sizes = [20, 3_000, 40_000, 300_000]
+    groups = 4
+
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.names = [(group, number) for group in range(GROUPS) for number in range(PER_GROUP)]
-        self.generation = dict.fromkeys(self.names, 0)
+        super().__init__()
         # What who asks from now on must get at least.
         self.floor = dict.fromkeys(self.names, 0)
         self.delay = random.Random(1)
 
     @staticmethod
-    def content(name: tuple[int, int], generation: int) -> bytes:
-        piece = b"%02d-%02d-%010d;" % (*name, generation)
-        size = SIZES[name[1] % len(SIZES)]
-        return (piece * (size // len(piece) + 1))[:size]
+    def control(name: Name) -> str:
+        return "max-age=600" if name[1] % 3 else "no-cache"
 
     def answer(self, seen: Request) -> bytes:
-        group, number = map(int, seen.target.strip("/").split("/"))
-        name = (group, number)
-        with self.lock:
-            generation = self.generation[name]
+        made = super().answer(seen)
         # Some responses are under way for a while.
         if self.delay.random() < 0.2:
             time.sleep(self.delay.random() * 0.05)
-        tag = f'"{generation}"'
-        age = "max-age=600" if number % 3 else "no-cache"
-        fields = [f"Cache-Control: {age}", f"ETag: {tag}", f"Surrogate-Key: g{group} n{number}"]
-        if seen.get("if-none-match") == tag:
-            return reply(b"", "304 Not Modified", *fields, length=False)
-        body = self.content(name, generation)
-        asked = seen.get("range")
-        if asked.startswith("bytes=") and seen.get("if-range") in ("", tag):
-            first, _, last = asked[6:].partition("-")
-            start, end = int(first), min(int(last or len(body)), len(body) - 1)
-            if start <= end:
-                return reply(body[start:end + 1], "206 Partial Content", *fields,
-                             f"Content-Range: bytes {start}-{end}/{len(body)}")
-        return reply(body, "200 OK", *fields)
+        return made
 
 
 class Storm:
@@ -126,7 +106,7 @@ class Storm:
 
     def ask(self, wire: Wire, choice: random.Random) -> None:
         name = choice.choice(self.objects.names)
-        size = SIZES[name[1] % len(SIZES)]
+        size = Objects.size(name)
         fields = {}
         first, last = 0, size - 1
         if choice.random() < 0.3:
@@ -167,15 +147,7 @@ class Purger:
         kind = self.choice.choice(["url", "url", "prefix", "tag", "host", "everything"])
         soft = self.choice.random() < 0.3
         name = self.choice.choice(self.objects.names)
-        group, number = name
-        concerned = {
-            "url": [name], "prefix": [one for one in self.objects.names if one[0] == group],
-            "tag": [one for one in self.objects.names if one[1] == number],
-        }.get(kind, self.objects.names)
-        with self.objects.lock:
-            for one in concerned:
-                self.objects.generation[one] += 1
-            floors = {one: self.objects.generation[one] for one in concerned}
+        floors = self.objects.renew(self.objects.concerned(kind, name))
         by_api = kind in ("host", "everything") or self.choice.random() < 0.5
         end = time.monotonic() + 20
         # Until the cache on disk is open, after a start, no purge is acknowledged.
@@ -189,22 +161,11 @@ class Purger:
         label = f"{'soft ' if soft else ''}{kind}"
         self.kinds[label] = self.kinds.get(label, 0) + 1
 
-
-    def send(self, running: Gateway, kind: str, name: tuple[int, int], soft: bool,
-             by_api: bool) -> Response:
+    def send(self, running: Gateway, kind: str, name: Name, soft: bool, by_api: bool) -> Response:
+        if by_api:
+            return post(running, order(self.origin, kind, name, soft))
         group, number = name
         url = self.origin.url("/%d/%d" % name)
-        if by_api:
-            order = {
-                "url": {"urls": [url]}, "prefix": {"prefixes": [self.origin.url(f"/{group}/")]},
-                "tag": {"tags": [f"n{number}"]}, "host": {"hosts": ["127.0.0.1"]},
-                "everything": {"everything": True}}[kind]
-            body = json.dumps(order | {"soft": soft}).encode()
-            with running.wire("admin") as wire:
-                return wire.ask(
-                    b"POST /api/v1/cache/purge HTTP/1.1\r\nHost: localhost\r\n"
-                    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-                    + body)
         target = {"url": url, "prefix": self.origin.url(f"/{group}/*"), "tag": url}[kind]
         fields = {"Surrogate_Key": f"n{number}"} if kind == "tag" else {}
         if soft:

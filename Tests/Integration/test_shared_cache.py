@@ -596,7 +596,7 @@ def test_one_connection_is_enough(two, engine, there):
 def test_what_the_status_and_the_figures_say(two, there, engine):
     share(two[0], there.url("/a"))
     get(two[1], there.url("/a"))
-    until(lambda: two[1].metric("pinfold_cache_shared_members") == 2, "both know of both", 20)
+    until(lambda: two[1].metrics().get("pinfold_fleet_members") == 2, "both know of both", 20)
     status = two[1].admin_get("/api/v1/status").json()["cache"]["shared"]
     assert status == {"state": "on", "engine": engine.url, "name": "gateway-1", "members": 2}
     figures = two[1].admin_get("/api/v1/cache/stats").json()["shared"]

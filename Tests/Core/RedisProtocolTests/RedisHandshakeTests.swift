@@ -60,10 +60,6 @@ private func everything(_ session: inout RedisSession) {
     session.clientName = Array("gw-1".utf8)
 }
 
-private func tracking(_ session: inout RedisSession) {
-    session.trackedPrefixes = [Array("p:a".utf8), Array("p:b".utf8)]
-}
-
 private let ok = RESPValue.word("OK")
 
 private func error(_ text: String) -> RedisReplyError { RedisReplyError(Array(text.utf8)) }
@@ -74,9 +70,6 @@ private let dialogues: [Dialogue] = [
     Dialogue(
         "all of it", everything, [hello(), ok],
         sent: ["HELLO 3 AUTH u pw SETNAME gw-1", "SELECT 3"]),
-    Dialogue(
-        "tracking", tracking, [hello(), ok],
-        sent: ["HELLO 3", "CLIENT TRACKING ON BCAST PREFIX p:a PREFIX p:b"]),
     Dialogue("a node of a cluster", [hello(mode: "cluster")], sent: ["HELLO 3"]),
     Dialogue("a replica", [hello(role: "replica")], sent: ["HELLO 3"], error: .isReplica),
     Dialogue(
@@ -115,15 +108,9 @@ private let dialogues: [Dialogue] = [
             "ROLE",
         ], protocolVersion: 2),
     Dialogue(
-        "tracking in RESP2", tracking, [unknown], sent: ["HELLO 3"], error: .needsRESP3),
-    Dialogue(
-        "a user who may not track", tracking, [hello(), .failing("NOPERM no")],
-        sent: ["HELLO 3", "CLIENT TRACKING ON BCAST PREFIX p:a PREFIX p:b"],
-        error: .notPermitted(.tracking, error("NOPERM no"))),
-    Dialogue(
-        "prefixes that overlap", tracking, [hello(), .failing("ERR Prefix overlaps")],
-        sent: ["HELLO 3", "CLIENT TRACKING ON BCAST PREFIX p:a PREFIX p:b"],
-        error: .refused(.tracking, error("ERR Prefix overlaps"))),
+        "a user who may not select a database", everything, [hello(), .failing("NOPERM no")],
+        sent: ["HELLO 3 AUTH u pw SETNAME gw-1", "SELECT 3"],
+        error: .notPermitted(.select, error("NOPERM no"))),
     Dialogue(
         "no password where one is needed",
         [.failing("NOAUTH HELLO must be called with the client already authenticated")],
@@ -210,7 +197,6 @@ struct RedisHandshakeTests {
 
     @Test func `says which errors somebody has to mend`() {
         #expect(RedisHandshakeError.wrongPassword.isMisconfigured)
-        #expect(RedisHandshakeError.needsRESP3.isMisconfigured)
         #expect(!RedisHandshakeError.isReplica.isMisconfigured)
         #expect(!RedisHandshakeError.unavailable(error("LOADING")).isMisconfigured)
     }

@@ -154,21 +154,20 @@ struct PurgeFollowerTests {
         #expect(follower.connected() == .none)
     }
 
-    @Test func `trusts what it has for a time without the stream`() {
+    @Test func `is away since the stream was followed last`() {
         var follower = following(at: 5)
-        #expect(!follower.distrustsOwnEntries(now: 1000, grace: 0))
         follower.disconnected(now: 10)
-        #expect(!follower.distrustsOwnEntries(now: 14, grace: 5))
-        #expect(follower.distrustsOwnEntries(now: 15, grace: 5))
-        // Connections that come and go make the time no longer.
+        #expect(follower.state == .away(since: 10))
+        // Connections that come and go make the time no shorter.
         _ = follower.connected()
+        #expect(follower.state == .checking(since: 10))
         follower.disconnected(now: 14)
-        #expect(follower.distrustsOwnEntries(now: 15, grace: 5))
+        #expect(follower.state == .away(since: 10))
         _ = follower.connected()
         _ = follower.checked(stream(last: 9), now: 16)
-        #expect(follower.distrustsOwnEntries(now: 16, grace: 5))
+        #expect(follower.state == .catchingUp(until: Sample.position(9), since: 10))
         _ = follower.carriedOut(through: Sample.position(9), of: stream(last: 9), now: 16)
-        #expect(!follower.distrustsOwnEntries(now: 17, grace: 0))
+        #expect(follower.state == .following)
     }
 
     /// A stream with a bounded length, to which entries are added, and gateways that come and go.

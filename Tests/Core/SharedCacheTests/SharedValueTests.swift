@@ -263,27 +263,29 @@ struct SharedChunksTests {
 
 @Suite("What there is of a key in the engine")
 struct SharedIndexTests {
-    @Test func `is a bounded number of lists of names`() throws {
-        var index = SharedIndex(instance: Sample.token(1))
-        for number in 0..<UInt8(SharedIndex.maximumNames) {
-            #expect(index.add([number]) == true)
-            #expect(index.add([number]) == true)
-        }
-        #expect(index.names.count == SharedIndex.maximumNames)
-        #expect(index.add([255]) == false)
-        #expect(index.add([0]) == true)
-        var other = SharedIndex(instance: Sample.token(1))
-        #expect(other.add([UInt8](repeating: 0, count: SharedIndex.maximumNameBytes + 1)) == false)
-    }
-
     /// A script of the engine compares these bytes.
     @Test func `has its instance always at the same place`() throws {
         let keyring = try Sample.keyring(1)
-        var index = SharedIndex(instance: Sample.token(5))
-        for number in 0..<UInt8(3) {
-            let record = try #require(index.record(under: Sample.name, by: keyring))
-            #expect(Array(record[22..<38]) == Sample.token(5).bytes)
-            #expect(index.add([number]) == true)
+        let index = SharedIndex(instance: Sample.token(5))
+        let record = try #require(index.record(under: Sample.name, by: keyring))
+        #expect(Array(record[22..<38]) == Sample.token(5).bytes)
+    }
+
+    /// Gateways of earlier versions write lists of names, and later ones may leave the field out.
+    @Test func `is read whatever names it has`() throws {
+        let keyring = try Sample.keyring(1)
+        let instance = (SharedField.instance.rawValue, Sample.token(5).bytes)
+        let names = SharedField.varyNames.rawValue
+        let contents: [[(UInt16, [UInt8])]] = [
+            [instance], [instance, (names, [])], [instance, (names, [1, 0, 0, 0, 7])],
+        ]
+        for fields in contents {
+            let bytes = try #require(
+                SharedRecord.write(.index, numbered: fields, under: Sample.name, by: keyring))
+            let index = try bytes.withUnsafeBytes {
+                try SharedIndex($0, under: Sample.name, by: keyring)
+            }
+            #expect(index.instance == Sample.token(5))
         }
     }
 }

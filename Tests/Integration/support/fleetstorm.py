@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import random
 import threading
@@ -20,15 +19,12 @@ from pathlib import Path
 
 from .fleet import Fleet, Link
 from .gateway import Gateway
+from .generations import Generations, Name, order, post
 from .origin import HTTPOrigin, Request, reply
 from .wait import SLOWDOWN, until
-from .wire import Closed, Wire, request
+from .wire import Closed, Response, Wire, request
 
-Name = tuple[int, int]
-# A body of up to 64 KiB is stored with its head, others in chunks, those above 1 MiB stay in the engine.
-SIZES = [20, 3_000, 50_000, 200_000]
 LARGE = 1_500_000
-GROUPS, PER_GROUP = 3, 8
 # What gateways keep themselves is little, so that most requests go to the engine.
 CONFIGURATION = {
     "cache": {"memory": "1MiB", "disk": "0"},
@@ -36,55 +32,25 @@ CONFIGURATION = {
 }
 
 
-class Objects:
+class Objects(Generations):
     """What there is at the origin, and which generation each gateway may still serve."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.names: list[Name] = [(group, number) for group in range(GROUPS) for number in range(PER_GROUP)]
-        self.generation = dict.fromkeys(self.names, 0)
+        super().__init__()
         self.floors: defaultdict[int, dict[Name, int]] = defaultdict(lambda: dict.fromkeys(self.names, 0))
         self.asked: Counter[str] = Counter()
 
-    @staticmethod
-    def size(name: Name) -> int:
-        return LARGE if name == (0, 7) else SIZES[name[1] % len(SIZES)]
-
     @classmethod
-    def content(cls, name: Name, generation: int) -> bytes:
-        piece = b"%02d-%02d-%010d;" % (*name, generation)
-        size = cls.size(name)
-        return (piece * (size // len(piece) + 1))[:size]
+    def size(cls, name: Name) -> int:
+        # A body of up to 64 KiB is stored with its head, others in chunks, those above 1 MiB stay in the engine.
+        return LARGE if name == (0, 7) else super().size(name)
 
     def answer(self, seen: Request) -> bytes:
-        kind, *rest = seen.target.strip("/").split("/")
-        if kind == "probe":
-            with self.lock:
-                self.asked[seen.target] += 1
-            return reply(seen.target.encode() * 50, "200 OK", "Cache-Control: max-age=600")
-        name = (int(kind), int(rest[0]))
+        if not seen.target.startswith("/probe/"):
+            return super().answer(seen)
         with self.lock:
-            generation = self.generation[name]
-        tag = f'"{generation}"'
-        fields = ["Cache-Control: max-age=600", f"ETag: {tag}", f"Surrogate-Key: g{name[0]} n{name[1]}"]
-        if seen.get("if-none-match") == tag:
-            return reply(b"", "304 Not Modified", *fields, length=False)
-        body = self.content(name, generation)
-        # What cannot be read in the engine any longer is fetched from where it broke off.
-        asked = seen.get("range")
-        if asked.startswith("bytes=") and seen.get("if-range") in ("", tag):
-            first, _, last = asked[6:].partition("-")
-            start, end = int(first), min(int(last or len(body)), len(body) - 1)
-            if start <= end:
-                return reply(body[start:end + 1], "206 Partial Content", *fields,
-                             f"Content-Range: bytes {start}-{end}/{len(body)}")
-        return reply(body, "200 OK", *fields)
-
-    def renew(self, names: list[Name]) -> dict[Name, int]:
-        with self.lock:
-            for one in names:
-                self.generation[one] += 1
-            return {one: self.generation[one] for one in names}
+            self.asked[seen.target] += 1
+        return reply(seen.target.encode() * 50, "200 OK", "Cache-Control: max-age=600")
 
     def enforce(self, gateway: int, floors: dict[Name, int]) -> None:
         with self.lock:
@@ -134,6 +100,10 @@ class FleetStorm:
         self.numbers = itertools.count()
         # Purges that some gateways have not confirmed: when, which gateways, and what of.
         self.pending: list[tuple[float, list[int], dict[Name, int]]] = []
+        # Of each gateway, one for each of its clients and one for purges: held while it is asked.
+        self.turns = [[threading.Lock() for _ in range(clients + 1)] for _ in self.gateways]
+        # How often each has been started again.
+        self.lives = [0] * len(self.gateways)
         work = [lambda gateway=gateway, seed=seed: self._ask(gateway, seed)
                 for gateway in range(len(self.gateways)) for seed in range(clients)]
         if purges:
@@ -147,11 +117,17 @@ class FleetStorm:
     def _ask(self, gateway: int, seed: int) -> None:
         choice = random.Random(1000 * gateway + seed)
         wire: Wire | None = None
+        life = 0
         while not self.ends.is_set():
             name = choice.choice(self.objects.names)
             try:
-                wire = wire or self.gateways[gateway].wire(timeout=20 * SLOWDOWN)
-                self.ask(gateway, name, wire)
+                with self.turns[gateway][seed]:
+                    if wire is not None and life != self.lives[gateway]:
+                        wire.close()
+                        wire = None
+                    life = self.lives[gateway]
+                    wire = wire or self.gateways[gateway].wire(timeout=20 * SLOWDOWN)
+                    self.ask(gateway, name, wire)
             except (OSError, Closed, ValueError, AssertionError) as problem:
                 if self.ends.is_set():
                     break
@@ -166,7 +142,16 @@ class FleetStorm:
         if wire is not None:
             wire.close()
 
-    def ask(self, gateway: int, name: Name, wire: Wire) -> None:
+    @contextlib.contextmanager
+    def unasked(self, gateway: int) -> Iterator[Gateway]:
+        """Nobody asks a gateway for anything meanwhile, and nobody has a connection to it afterwards."""
+        with contextlib.ExitStack() as held:
+            for turn in self.turns[gateway]:
+                held.enter_context(turn)
+            self.lives[gateway] += 1
+            yield self.gateways[gateway]
+
+    def ask(self, gateway: int, name: Name, wire: Wire) -> Response:
         """One request, whose answer is judged."""
         with self.objects.lock:
             floor = self.objects.floors[gateway][name]
@@ -194,13 +179,14 @@ class FleetStorm:
                 self.tally.slowest_of = text + response.get("cache-status")
             if response.status != 200:
                 self.tally.failed.append(text + f"{response.status} {response.get('proxy-status')}")
-                return
+                return response
             status = response.get("cache-status")
             self.tally.hits += "; hit" in status
             if response.body != Objects.content(name, generation):
                 self.tally.wrong.append(text + f"{len(response.body)} bytes are not of {generation}: {status}")
             if generation < floor:
                 self.tally.old.append(text + f"{generation} after {floor}: {status}")
+        return response
 
     # Purges
 
@@ -214,20 +200,12 @@ class FleetStorm:
         kind = kind or self.choice.choice(["url", "url", "prefix", "tag", "tag", "host", "everything"])
         soft = self.choice.random() < 0.3 if soft is None else soft
         name = self.choice.choice(self.objects.names)
-        group, number = name
-        names = {
-            "url": [name], "prefix": [one for one in self.objects.names if one[0] == group],
-            "tag": [one for one in self.objects.names if one[1] == number],
-        }.get(kind, self.objects.names)
-        floors = self.objects.renew(names)
-        order = {
-            "url": {"urls": [self.origin.url("/%d/%d" % name)]},
-            "prefix": {"prefixes": [self.origin.url(f"/{group}/")]},
-            "tag": {"tags": [f"n{number}"]}, "host": {"hosts": ["127.0.0.1"]},
-            "everything": {"everything": True}}[kind] | {"soft": soft}
+        floors = self.objects.renew(self.objects.concerned(kind, name))
+        wanted = order(self.origin, kind, name, soft)
         begun = time.monotonic()
         try:
-            answer = purge(self.gateways[gateway], order)
+            with self.turns[gateway][-1]:
+                answer = purge(self.gateways[gateway], wanted)
         except (OSError, Closed, ValueError, AssertionError) as problem:
             with self.tally.lock:
                 self.tally.failed.append(f"a purge at {gateway}: {problem!r}")
@@ -310,13 +288,9 @@ class FleetStorm:
             for text in texts]
 
 
-def purge(running: Gateway, order: dict) -> dict:
+def purge(running: Gateway, wanted: dict) -> dict:
     """Purges by the API; returns what the reply says of the fleet."""
-    body = json.dumps(order).encode()
-    with running.wire("admin") as wire:
-        answer = wire.ask(
-            b"POST /api/v1/cache/purge HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    answer = post(running, wanted)
     assert answer.status == 200, (answer.status, answer.body)
     return answer.json()["fleet"]
 

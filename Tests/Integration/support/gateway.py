@@ -68,6 +68,7 @@ class Gateway:
         self.config = config
         self.arguments = arguments
         self.preexec = preexec
+        self.binary = BINARY
         # What starts it in place of this process, and the descriptors that it needs for that.
         self.launcher: list[str] = []
         self.passed: tuple[int, ...] = ()
@@ -93,7 +94,7 @@ class Gateway:
         self._started_at = self.stderr_file.stat().st_size if self.stderr_file.exists() else 0
         with self.stderr_file.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [*self.launcher, str(BINARY), "run", "--config", str(self.config_file),
+                [*self.launcher, str(self.binary), "run", "--config", str(self.config_file),
                  *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, cwd=self.folder,
                 env=os.environ | self.environment, preexec_fn=self.preexec,

@@ -1,7 +1,7 @@
 /// The beginning of a connection: one command after the other, each when the one before it has been
 /// replied to.
 ///
-///     hello ─┬───────────────► select ─► tracking ─► ready
+///     hello ─┬──────────────────────► select ─► ready
 ///            └► (RESP2) auth ─► name ─► select ─► role ─► ready
 ///
 /// Steps that are not needed are passed over. `HELLO` does at once what the lower way does one by
@@ -13,7 +13,6 @@ package struct RedisHandshake: Sendable, Hashable {
         case auth
         case name
         case select
-        case tracking
         case role
 
         /// The command's name.
@@ -23,7 +22,6 @@ package struct RedisHandshake: Sendable, Hashable {
             case .auth: "AUTH"
             case .name: "CLIENT SETNAME"
             case .select: "SELECT"
-            case .tracking: "CLIENT TRACKING"
             case .role: "ROLE"
             }
         }
@@ -56,7 +54,7 @@ package struct RedisHandshake: Sendable, Hashable {
         if case .error(let text) = reply { return refused(step, RedisReplyError(text)) }
         switch step {
         case .hello: return greeted(reply)
-        case .auth, .name, .select, .tracking:
+        case .auth, .name, .select:
             return reply.isOK ? next(after: step) : fail(.unexpectedReply(step))
         case .role:
             guard let role = RedisRole(reply) else { return fail(.unexpectedReply(.role)) }
@@ -84,7 +82,6 @@ package struct RedisHandshake: Sendable, Hashable {
         switch error.code {
         case .noProtocol, .unknownCommand:
             guard step == .hello else { break }
-            guard session.trackedPrefixes == nil else { return fail(.needsRESP3) }
             server.protocolVersion = 2
             return go(to: .auth)
         case .wrongPassword: return fail(.wrongPassword)
@@ -111,8 +108,7 @@ package struct RedisHandshake: Sendable, Hashable {
         case .hello: go(to: .select)
         case .auth: go(to: .name)
         case .name: go(to: .select)
-        case .select: go(to: .tracking)
-        case .tracking: go(to: .role)
+        case .select: go(to: .role)
         case .role: finish()
         }
     }
@@ -125,7 +121,6 @@ package struct RedisHandshake: Sendable, Hashable {
             case .auth: session.password != nil
             case .name: !session.clientName.isEmpty
             case .select: session.database != 0
-            case .tracking: session.trackedPrefixes != nil
             case .role: session.needsMaster && server.role == nil
             }
         guard isNeeded else { return next(after: step) }
@@ -167,12 +162,6 @@ package struct RedisHandshake: Sendable, Hashable {
             return RedisCommand(
                 [Array("CLIENT".utf8), Array("SETNAME".utf8), session.clientName])
         case .select: return RedisCommand("SELECT", String(session.database))
-        case .tracking:
-            var command = RedisCommand("CLIENT", "TRACKING", "ON", "BCAST")
-            for prefix in session.trackedPrefixes ?? [] {
-                command.arguments += [Array("PREFIX".utf8), prefix]
-            }
-            return command
         case .role: return RedisCommand("ROLE")
         }
     }

@@ -7,13 +7,10 @@ package struct RedisSession: Sendable, Hashable {
     package var database = 0
     /// What the server calls it in `CLIENT LIST`; without spaces. Empty for none.
     package var clientName: [UInt8] = []
-    /// The prefixes of keys whose changes are told by push messages (`CLIENT TRACKING` with BCAST);
-    /// `nil` for none. None may begin with another.
-    package var trackedPrefixes: [[UInt8]]?
     /// Whether a replica will not do.
     package var needsMaster = true
 
-    /// A session of the default user, without tracking.
+    /// A session of the default user.
     package init() {}
 }
 
@@ -39,8 +36,6 @@ package enum RedisHandshakeError: Error, Sendable, Hashable, CustomStringConvert
     case wrongPassword
     /// The user may not send a command that is needed.
     case notPermitted(RedisHandshake.Step, RedisReplyError)
-    /// It has only RESP2, and tracking needs push messages.
-    case needsRESP3
     case isReplica
     case isSentinel
     /// It cannot answer yet.
@@ -55,7 +50,6 @@ package enum RedisHandshakeError: Error, Sendable, Hashable, CustomStringConvert
         case .wrongPassword: "the server does not accept the user name and password"
         case .notPermitted(let step, let error):
             "the user may not send \(step.command), which is needed: \(error.text)"
-        case .needsRESP3: "the server does not speak RESP3, which invalidations need (Redis 6)"
         case .isReplica: "the server is a replica, and a master is needed"
         case .isSentinel: "the server is a Sentinel, which stores nothing"
         case .unavailable(let error): "the server cannot answer now: \(error.text)"
@@ -67,7 +61,7 @@ package enum RedisHandshakeError: Error, Sendable, Hashable, CustomStringConvert
     /// Whether it will fail again until somebody has changed a configuration.
     package var isMisconfigured: Bool {
         switch self {
-        case .passwordRequired, .wrongPassword, .notPermitted, .needsRESP3, .isSentinel, .refused,
+        case .passwordRequired, .wrongPassword, .notPermitted, .isSentinel, .refused,
             .unexpectedReply:
             true
         case .isReplica, .unavailable: false

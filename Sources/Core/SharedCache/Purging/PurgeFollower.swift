@@ -100,16 +100,6 @@ package struct PurgeFollower: Sendable, Hashable {
     /// while none may be.
     package var born: PurgePosition? { state == .following ? position : nil }
 
-    /// Whether its own responses have to be confirmed before they are used.
-    /// - Parameter grace: for how long they are used without it, in milliseconds.
-    package func distrustsOwnEntries(now: Int64, grace: Int64) -> Bool {
-        switch state {
-        case .following: false
-        case .away(let since), .checking(let since), .catchingUp(_, let since):
-            now - since >= grace
-        }
-    }
-
     /// A connection to the engine is ready.
     package mutating func connected() -> Action {
         switch state {

@@ -228,7 +228,7 @@ enum SharedField: UInt16, Sendable, CaseIterable {
     case staleSince = 10
     /// The number of a chunk: 32 bits.
     case chunkIndex = 11
-    /// Lists of names that Vary nominates: 32 bits of length and the names, each.
+    /// Nothing by now: in an index, by which names responses vary.
     case varyNames = 12
     /// 16 random bytes.
     case token = 13

@@ -82,10 +82,6 @@ extension ServiceMetrics {
     /// What gateways that share the cache tell each other.
     private mutating func addFleet(_ level: SharedLevelStatistics) {
         add(
-            .gauge, "pinfold_cache_shared_members",
-            "Gateways that share the cache and were there lately, this one included.",
-            level.members)
-        add(
             .gauge, "pinfold_cache_shared_following",
             "1 while what other gateways purge is known here, otherwise 0.",
             level.isFollowing ? 1 : 0)

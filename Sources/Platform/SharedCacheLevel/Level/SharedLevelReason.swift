@@ -82,7 +82,7 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
             case .passwordRequired: .passwordRequired
             case .wrongPassword: .wrongPassword
             case .notPermitted: .notPermitted
-            case .needsRESP3, .unexpectedReply: .protocolError
+            case .unexpectedReply: .protocolError
             case .isReplica: .readOnly
             case .isSentinel: .sentinel
             case .unavailable(let error), .refused(_, let error): SharedLevelReason(error.code)

@@ -290,6 +290,28 @@ struct SharedIndexTests {
     }
 }
 
+@Suite("Tokens in the engine")
+struct SharedTokenTests {
+    @Test func `are 16 bytes, the lowest of each number first`() {
+        let token = SharedToken(random: (0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908))
+        #expect(token.bytes == Array(0..<16))
+        #expect(token.low == 0x0706_0504_0302_0100)
+        #expect(token.bytes.withUnsafeBytes { SharedToken($0) } == token)
+        // From where no number would be.
+        let bytes = [0xFF] + token.bytes
+        #expect(
+            bytes.withUnsafeBytes { SharedToken(UnsafeRawBufferPointer(rebasing: $0[1...])) }
+                == token)
+    }
+
+    @Test func `of two are combined byte by byte`() {
+        let (one, other) = (Sample.token(0x0123_4567), Sample.token(0x89AB_CDEF << 30))
+        #expect((one ^ other).bytes == zip(one.bytes, other.bytes).map { $0 ^ $1 })
+        #expect(one ^ other == other ^ one)
+        #expect(one ^ other ^ other == one)
+    }
+}
+
 @Suite("Names in the engine")
 struct SharedNameTests {
     private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

@@ -125,17 +125,3 @@ package struct SharedName: Sendable, Hashable {
         String(decoding: hexadecimal(SharedBytes.number(number.byteSwapped)), as: UTF8.self)
     }
 }
-
-/// 16 bytes that are never the same twice: the identity of a body, of an index or of a lease.
-package struct SharedToken: Sendable, Hashable {
-    package let bytes: [UInt8]
-
-    package static let byteCount = 16
-
-    /// - Parameter random: 16 bytes of a generator that nobody can predict.
-    package init(random: (UInt64, UInt64)) {
-        bytes = SharedBytes.number(random.0) + SharedBytes.number(random.1)
-    }
-
-    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = [UInt8](bytes) }
-}

@@ -71,9 +71,7 @@ struct Engine {
     var generationName: [UInt8] { names.generation(run: run) }
 
     /// The epoch of the streams: it begins with the generation.
-    var epoch: UInt64 {
-        generation?.bytes.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) } ?? 0
-    }
+    var epoch: UInt64 { generation?.low ?? 0 }
 
     // MARK: Generations
 
@@ -132,7 +130,7 @@ struct Engine {
     /// What a response names that is stored under a generation and a key's number.
     static func instance(_ generation: SharedToken, _ key: SharedToken?) -> SharedToken {
         guard let key else { return generation }
-        return SharedToken(words: zip(generation.bytes, key.bytes).map { $0 ^ $1 })
+        return generation ^ key
     }
 }
 

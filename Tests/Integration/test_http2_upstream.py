@@ -6,10 +6,12 @@ import hashlib
 import os
 
 import pytest
+from h2.errors import ErrorCodes
 from support.http2 import http2
 from support.http2origin import HTTP2Origin, Setting, content
 from support.interception import HOST, WRONG_PIN
 from support.secure_ways import WAYS, ask_by, prepare
+from support.wait import until
 from support.wire import Response, request
 
 CLEAR = "clear.test"
@@ -392,6 +394,34 @@ def test_a_client_waits_until_the_server_asks_for_the_content(running, http2_ori
         wire.send(b"12345")
         assert wire.read().body == b"12345"
     assert before == [b""]
+
+
+@pytest.mark.parametrize("length", [True, False], ids=["length", "streamed"])
+def test_content_that_the_server_does_not_ask_for_is_not_waited_for(
+        running, http2_origin, context, length):
+    resets = []
+
+    def refuses(stream) -> None:
+        if stream.method == "GET":
+            return stream.respond(body=b"yes")
+        stream.interim(103)
+        stream.respond(403, body=b"no", length=length)
+        # It does not reset the stream, though it may.
+        resets.append((stream.wait_reset(), stream.body))
+
+    there = http2_origin(refuses, tls=context())
+    with running.wire() as wire:
+        wire.send(request(there.url("/", HOST), method="PUT", Expect="100-continue",
+                          Content_Length="5"))
+        assert wire.read().status == 103
+        response = wire.read()
+        assert (response.status, response.body) == (403, b"no")
+        assert wire.ended()
+    until(lambda: resets, "the stream is reset")
+    assert resets == [(ErrorCodes.CANCEL, b"")]
+    # The connection goes on.
+    assert running.ask(request(there.url("/", HOST))).body == b"yes"
+    assert len(there.served) == 1
 
 
 def test_fields_of_a_response_may_be_encoded_with_a_table(running, there):

@@ -207,4 +207,85 @@ struct ExpectContinueTests {
             #expect(error?.reason == .timedOut)
         }
     }
+
+    /// A server of HTTP/2, of Python's `h2`: it asks for content that was not sent before, refuses
+    /// that of `/no` without resetting the stream, and tells what it got.
+    private static let script = """
+        \(TestProgram.hearsSignals)
+        import socket, ssl, sys
+        import h2.config, h2.connection, h2.events
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1])
+        context.set_alpn_protocols(["h2"])
+        listener = socket.create_server(("127.0.0.1", 0))
+        print(listener.getsockname()[1], flush=True)
+        wire = context.wrap_socket(listener.accept()[0], server_side=True)
+        http = h2.connection.H2Connection(
+            h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+        http.initiate_connection()
+        wire.sendall(http.data_to_send())
+        contents = {}
+        while data := wire.recv(1 << 16):
+            for event in http.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    fields, stream = dict(event.headers), event.stream_id
+                    http.send_headers(stream, [(":status", "103")])
+                    if fields[":path"] == "/no":
+                        http.send_headers(stream, [(":status", "403")], end_stream=True)
+                    else:
+                        assert fields["expect"] == "100-continue"
+                        contents[stream] = b""
+                        http.send_headers(stream, [(":status", "100")])
+                elif isinstance(event, h2.events.DataReceived):
+                    http.acknowledge_received_data(
+                        event.flow_controlled_length, event.stream_id)
+                    contents[event.stream_id] += event.data
+                elif isinstance(event, h2.events.StreamEnded):
+                    content = contents[event.stream_id]
+                    http.send_headers(event.stream_id, [(":status", "200")])
+                    http.send_data(
+                        event.stream_id, content if len(content) < 100 else b"%d" % len(content),
+                        end_stream=True)
+            wire.sendall(http.data_to_send())
+        """
+
+    @Test(.enabled(if: TestProgram.python != nil))
+    func `waits in a stream of HTTP/2 as well`() async throws {
+        let folder = TemporaryFolder()
+        let pem = TestAuthority.makePEM(name: "expect.test")
+        folder.write(pem, to: "server.pem")
+        let python = try #require(TestProgram.python)
+        let program = try TestProgram(
+            "'\(python)' -c '\(Self.script)' '\(folder.file("server.pem"))'")
+        let port = try #require(program.line(), "the server did not start")
+        let runtime = try ClientRuntime()
+        defer {
+            runtime.close()
+            program.close()
+        }
+        var configuration = SessionConfiguration.patient
+        configuration.securityPolicy.trustsSystem = false
+        configuration.securityPolicy.anchors = try CertificatePin.pins(
+            in: TestAuthority.certificate(of: pem)
+        ).compactMap(\.certificate)
+        let session = try SessionManager(configuration: configuration, runtime: runtime)
+        let content = CountedContent()
+        for (path, status, text, reads) in [
+            ("yes", 200, "onetwo", 3), ("no", 403, "", 3), ("yes", 200, "onetwo", 6),
+        ] {
+            let response = try await session.data(
+                for: try HTTPRequest(.put, "https://127.0.0.1:\(port)/\(path)"),
+                content: content.stream, options: Self.options())
+            #expect(response.head.status.code == status)
+            #expect(response.text == text)
+            #expect(response.metrics.transactions[0].protocolName == "h2")
+            #expect(response.metrics.transactions[0].sentBytes == (status == 200 ? 6 : 0))
+            #expect(content.reads == reads)
+        }
+        let long = [UInt8](repeating: UInt8(ascii: "a"), count: 1 << 20)
+        let response = try await session.data(
+            for: try HTTPRequest(.put, "https://127.0.0.1:\(port)/long"),
+            content: .bytes(long), options: Self.options())
+        #expect(response.text == "\(long.count)")
+    }
 }

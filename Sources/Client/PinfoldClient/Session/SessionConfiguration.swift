@@ -335,8 +335,7 @@ public struct RequestOptions: Sendable {
     /// only once is still there for a redirect, for credentials or for a retry. If it refuses the
     /// expectation (417), the request is sent once more without. Requests without content do not
     /// wait, nor do those that a ``SessionConfiguration/transport`` answers, which reads what it
-    /// wants. Over HTTP/2, the content may wait for the whole time although the server has asked
-    /// for it: keep it short there.
+    /// wants.
     public var continueTimeout: Duration?
     /// Overrides ``HTTPSessionManager/parameterStyle``.
     public var parameterStyle: ParameterStyle?

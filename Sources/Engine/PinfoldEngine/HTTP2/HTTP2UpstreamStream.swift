@@ -204,11 +204,13 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     // MARK: The response
 
+    /// The head of an interim response, which is parsed into the consumer's.
     func interimHead(_ head: UnsafeRawBufferPointer) {
+        guard let consumer else { return }
         hasBegun = true
-        awaitsContinue = false
+        if consumer.response.status == 100 { awaitsContinue = false }
         awaitServer()
-        consumer?.upstreamHead(head)
+        consumer.upstreamHead(head)
     }
 
     /// The head of the final response, which is parsed into the consumer's.
@@ -263,7 +265,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
         // Its place is free, though its content still waits.
         guard consumer != nil, !isPaused, !isDelivering else { return connection.tellPool() }
         guard inbox.isEmpty else { return deliver() }
-        endIsSent ? conclude() : requestFollows()
+        isComplete ? conclude() : requestFollows()
     }
 
     /// The response has ended before the request: its end is reported when the request has ended,
@@ -331,9 +333,12 @@ final class HTTP2UpstreamStream: UpstreamStream {
         consumer.upstreamEnded(trailers: trailers)
     }
 
-    /// Whether nothing is left to be done: neither of the request, nor of the response.
+    /// Whether nothing is left to be done: neither of the request, nor of the response. A server
+    /// that has responded will not ask for the content any more, which then may never come.
     private var isComplete: Bool {
-        guard case .ended = response, endIsSent, consumer != nil else { return false }
+        guard case .ended = response, endIsSent || awaitsContinue, consumer != nil else {
+            return false
+        }
         return !isPaused && !isDelivering && inbox.isEmpty
     }
 

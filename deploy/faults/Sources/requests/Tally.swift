@@ -1,0 +1,59 @@
+import Synchronization
+
+/// How calls have ended, by their fault.
+final class Tally: Sendable {
+    private struct State {
+        var ends: [String: [Kind: Int]] = [:]
+        var total = 0
+        var problems: [String] = []
+        var problemCount = 0
+    }
+
+    private let state = Mutex(State())
+
+    func add(_ plan: Plan, _ kind: Kind) {
+        let isExpected = plan.expected.contains(kind)
+        state.withLock { state in
+            state.ends[plan.fault.name + " " + plan.protocolName, default: [:]][kind, default: 0] += 1
+            state.total += 1
+            if !isExpected { Self.note("\(plan.text): ended with \(kind)", &state) }
+        }
+    }
+
+    func problem(_ text: String) { state.withLock { Self.note(text, &$0) } }
+
+    private static func note(_ text: String, _ state: inout State) {
+        state.problemCount += 1
+        if state.problems.count < 200 { state.problems.append(text) }
+    }
+
+    var total: Int { state.withLock { $0.total } }
+    var problems: ([String], Int) { state.withLock { ($0.problems, $0.problemCount) } }
+
+    /// A line for each fault.
+    var lines: [String] {
+        state.withLock { $0.ends }.sorted { $0.key < $1.key }.map { name, ends in
+            let counts = ends.sorted { $0.value > $1.value }.map { "\($0.value) \($0.key)" }
+            return "\(name): \(counts.joined(separator: ", "))"
+        }
+    }
+
+    /// The number of calls of each kind.
+    var kinds: [String] {
+        var kinds: [Kind: Int] = [:]
+        for ends in state.withLock({ $0.ends.values }) { kinds.merge(ends) { $0 + $1 } }
+        return kinds.sorted { $0.value > $1.value }.map { "\($0.value) \($0.key)" }
+    }
+}
+
+extension Plan {
+    /// What is spoken on the port.
+    var protocolName: String {
+        switch role {
+        case .plain: "http/1"
+        case .tls: "https/1"
+        case .h2, .lossy: "h2"
+        default: "\(role)"
+        }
+    }
+}

@@ -1,7 +1,7 @@
 import SharedCache
 
-/// What somebody has to know who asks the engine on a connection of their own: where it is, and what
-/// has been purged. There is one only while all purges of this gateway are in it.
+/// What somebody has to know who asks the engine on a connection of their own: where it is, and
+/// what has been purged. There is one only while all purges of this gateway are in it.
 final class EngineView: Sendable {
     let place: ServerPlace
     /// Which run of the engine it is about.

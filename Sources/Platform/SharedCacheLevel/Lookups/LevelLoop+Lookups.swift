@@ -5,7 +5,7 @@ import EventLoop
 extension LevelLoop {
     /// They may ask it again once all that this gateway has purged is in the table.
     func offerView() {
-        guard isReady, fleet.isFollowing, let generation = engine.generation,
+        guard isReady, cluster == nil, fleet.isFollowing, let generation = engine.generation,
             let purges = fleet.table, let place = home.socket.place
         else { return }
         level.shared.withLock { state in

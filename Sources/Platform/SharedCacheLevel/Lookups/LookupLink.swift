@@ -6,9 +6,9 @@ import SharedCache
 /// A worker's own connection to the engine, on the worker's loop: a lookup whose answer is in one
 /// reply needs no other thread. All that is asked in one turn is one write.
 ///
-/// It answers only what is found, with its body. Everything else is passed on to the level's thread,
-/// which looks again: a key of which there is nothing, bodies in chunks, what cannot be read. So
-/// there is one place where leases and damage are dealt with.
+/// It answers only what is found, with its body. Everything else is passed on to the level's
+/// thread, which looks again: a key of which there is nothing, bodies in chunks, what cannot be
+/// read. So there is one place where leases and damage are dealt with.
 ///
 /// What it finds is what the level's thread would find:
 /// - It asks only if no change of the key by this gateway is on its way (``PendingChanges``); one
@@ -324,7 +324,7 @@ final class LookupLink: EventHandler {
 
     /// Which run of the engine it is connected to.
     private func readRun(_ reply: RESPValue) {
-        let run = reply.run
+        let run = reply.infoField("run_id:")
         guard let view = level.view, !run.isEmpty, run == view.run else {
             return disconnect(.transport("it is another server"))
         }

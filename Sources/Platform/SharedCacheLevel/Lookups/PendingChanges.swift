@@ -1,5 +1,5 @@
-/// Which changes of keys the engine has yet to carry out, as far as those have to know who ask it on
-/// a connection of their own: replies on that may overtake what is queued. A value without locks.
+/// Which changes of keys the engine has yet to carry out, as far as those have to know who ask it
+/// on a connection of their own: what they ask may overtake what is queued. A value without locks.
 ///
 /// Keys share places by their hashes: one that has no change may seem to have one.
 struct PendingChanges {
@@ -12,7 +12,9 @@ struct PendingChanges {
 
     private static let places = 4096
 
-    private static func place(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash) & (places - 1) }
+    private static func place(of hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash) & (places - 1)
+    }
 
     /// A key is to be changed.
     mutating func add(_ hash: UInt64) {

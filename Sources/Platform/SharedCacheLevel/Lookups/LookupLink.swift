@@ -30,9 +30,11 @@ final class LookupLink: EventHandler {
     private var run: [UInt8] = []
     /// The last view that was compared with that.
     private var view: EngineView?
-    /// Lookups that were sent and not answered, by their deadlines.
+    /// Lookups that were sent, by their deadlines: those in `firstLoad...` have no reply; those
+    /// before `firstLate` have been answered without, or with one.
     private var loads: [PendingLoad] = []
     private var firstLoad = 0
+    private var firstLate = 0
     /// Replies since the last one that was late.
     private var answered = 0
     private var willFlush = false
@@ -153,6 +155,7 @@ final class LookupLink: EventHandler {
 
     private func read(_ pending: PendingLoad, _ reply: RESPValue) {
         answered += 1
+        forgetFirstLoad()
         guard !pending.isOver else { return }
         pending.isOver = true
         guard let view = level.view, isOf(view), let found = values(for: pending, reply, view)
@@ -201,23 +204,31 @@ final class LookupLink: EventHandler {
         return areWhole ? pending.found : nil
     }
 
+    /// The first one has its reply.
+    private func forgetFirstLoad() {
+        firstLoad += 1
+        firstLate = max(firstLate, firstLoad)
+        if firstLoad == loads.count {
+            loads.removeAll(keepingCapacity: true)
+            (firstLoad, firstLate) = (0, 0)
+        } else if firstLoad >= 256, firstLoad >= loads.count / 2 {
+            loads.removeSubrange(..<firstLoad)
+            firstLate -= firstLoad
+            firstLoad = 0
+        }
+    }
+
     // MARK: Time
 
     override func deadlineReached() {
         let now = loop.monotonicNow
-        while firstLoad < loads.count {
-            let pending = loads[firstLoad]
-            guard pending.isOver || pending.deadline <= now else { break }
-            firstLoad += 1
-            guard !pending.isOver else { continue }
+        while firstLate < loads.count, loads[firstLate].deadline <= now {
+            let pending = loads[firstLate]
+            firstLate += 1
             pending.isOver = true
             level.mailbox.post(.lookupWasLate(after: answered))
             answered = 0
             level.endLate(pending)
-        }
-        if firstLoad == loads.count || firstLoad >= 256 {
-            loads.removeSubrange(..<firstLoad)
-            firstLoad = 0
         }
         perform(link.connection.timePassed(now: now))
         updateDeadline()
@@ -226,8 +237,8 @@ final class LookupLink: EventHandler {
     private func updateDeadline() {
         guard !isClosed else { return }
         var next = link.connection.deadline
-        if firstLoad < loads.count {
-            next = min(next ?? .max, loads[firstLoad].deadline)
+        if firstLate < loads.count {
+            next = min(next ?? .max, loads[firstLate].deadline)
         }
         loop.setDeadline(self, after: next.map { max(1, $0 - loop.monotonicNow) })
     }
@@ -370,8 +381,7 @@ final class LookupLink: EventHandler {
         link.close()
         var random = SystemRandomNumberGenerator()
         let given = link.ended(error, now: loop.monotonicNow, random: random.next())
-        loads = []
-        firstLoad = 0
+        (loads, firstLoad, firstLate) = ([], 0, 0)
         if error != .stopped { level.count(known ?? SharedLevelReason(error)) }
         for case .value(let pending) in given where !pending.isOver {
             pending.isOver = true

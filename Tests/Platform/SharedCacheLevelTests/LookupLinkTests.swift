@@ -133,6 +133,17 @@ struct LookupLinkTests {
         place.end()
     }
 
+    @Test func `goes on for as long as its lookups are answered`() throws {
+        let place = try Place { $0.timeoutMilliseconds = 60_000 }
+        let before = place.workerHits
+        for _ in 0..<50 {
+            let answers = (0..<100).map { _ in place.worker.ask(place.store, "http://a/") }
+            for answer in answers { #expect(answer.take()?.isNothing == false) }
+        }
+        #expect(place.workerHits == before + 5000)
+        place.end()
+    }
+
     @Test(arguments: [0, 200_000, 2_000_000])
     func `leaves what is not in one reply to the level's thread`(size: Int) throws {
         let place = try Place()

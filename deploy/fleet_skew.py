@@ -41,7 +41,7 @@ KINDS = ["url", "prefix", "tag", "host", "everything"]
 # A purge has a second to be confirmed, and this machine is busy with three gateways and their clients.
 TRIES = 5
 # What a gateway makes of what another one has written, if it does not understand it.
-REASONS = ["damaged", "foreign", "other_secret", "protocol_error", "refused"]
+REASONS = ["damaged", "foreign", "other_secret", "other_version", "protocol_error", "refused"]
 HEADING = (
     "| gateways | requests | failed | wrong bodies | new on what old has stored | old on what new has stored | "
     "purges (not confirmed by all) | removals: slowest | purged or removed, and served | policies taken | "

@@ -70,7 +70,7 @@ def test_alerts_and_dashboards_name_real_metrics():
 def test_the_dashboards_are_what_is_declared():
     made = subprocess.run([sys.executable, MONITORING / "dashboards.py", "--check"], timeout=60)
     assert made.returncode == 0, "run deploy/monitoring/dashboards.py"
-    assert [file.stem for file in DASHBOARDS] == ["cache", "host", "overview", "pins"]
+    assert [file.stem for file in DASHBOARDS] == ["cache", "fleet", "host", "overview", "pins"]
 
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
@@ -101,7 +101,7 @@ def test_a_dashboard_is_one_to_grafana(file):
 
 
 @pytest.fixture
-def busy(gateway, origin, pki, authority):
+def busy(fleet, origin, pki, authority):
     """A gateway with traffic of every kind, as long as the test lasts."""
     def answer(seen):
         control = "max-age=60" if "stored" in seen.target else "no-store"
@@ -114,7 +114,7 @@ def busy(gateway, origin, pki, authority):
     ours = origin(answer, tls=later.server_context())
     plain = origin(answer)
     closed = free_port()
-    running = gateway({
+    running, = fleet(1, {
         "workers": 2, "interception": authority.section,
         "tls": {"roots": [str(pki.root.pem_file)]},
         "hosts": [

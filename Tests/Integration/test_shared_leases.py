@@ -126,6 +126,26 @@ def test_a_response_that_was_waited_for_is_one_of_the_shared_cache(fleet, script
     assert len(there.asked) == 1
 
 
+def test_waiting_for_another_gateway_and_then_within_one_is_waiting_once(fleet, scripted_origin):
+    """`timeouts.collapse` is for both together."""
+    there = Held()
+    url = scripted_origin(there).url("/")
+    unit = min(SLOWDOWN, 4)
+    two = fleet(2, {"timeouts": {"collapse": f"{3000 * unit:.0f}ms"},
+                    "cache": {"shared": {"wait": f"{2000 * unit:.0f}ms"}}})
+    with leading(two, there, url) as (_, second):
+        begun = time.monotonic()
+        with asking([two[1]], url) as (third,):
+            until(lambda: waiting(two[1]) == 2, "both wait for the first one")
+            # One of them asks for both, and the other one waits for it for what is left.
+            there.wait_asked(2)
+            until(lambda: two[1].metric("pinfold_cache_collapse_waits_total") == 1, "the other waits", 5)
+            there.wait_asked(3)
+            assert time.monotonic() - begun < 4.2 * unit
+            there.release.set()
+            assert second.read().body == third.read().body == b"whole"
+
+
 def test_another_gateway_asks_when_the_one_that_did_is_killed(fleet, scripted_origin):
     there = Held()
     url = scripted_origin(there).url("/")

@@ -126,7 +126,7 @@ def test_a_response_of_a_later_version_is_a_miss_and_stays(versions, there, site
         response = get(other, url)
         assert response.body == b"%d" % count and not is_hit(response)
     assert versions.response() == written
-    assert versions.errors(other, "foreign") > 0
+    assert versions.errors(other, "other_version") > 0
     # The one that has it in its own memory goes on with that.
     assert is_hit(get(one, url))
     versions.check()
@@ -159,7 +159,7 @@ def test_a_field_that_only_a_later_version_knows_is_passed_over(versions, there)
     versions.change_response(enlarge)
     found = get(other, url)
     assert is_shared_hit(found) and found.body == b"1"
-    assert versions.errors(other, "foreign") == 0
+    assert versions.errors(other, "other_version") == 0
     versions.check()
 
 
@@ -177,7 +177,7 @@ def test_the_number_of_a_url_that_a_later_version_has_drawn_is_left(versions, th
     for _ in range(3):
         assert get(other, url).status == 200
         assert versions.engine.command("HGET", versions.key(), "i") == written
-    assert versions.errors(other, "foreign") > 0
+    assert versions.errors(other, "other_version") > 0
     versions.check()
     # An unsafe request removes it with all the rest, by whichever gateway.
     assert get(other, url, method="DELETE").status == 200
@@ -202,7 +202,7 @@ def test_a_lease_of_a_later_version_is_not_waited_for(versions, there, later):
     assert response.body == b"2" and not is_hit(response)
     assert versions.engine.command("GET", name) == written
     assert other.metric("pinfold_cache_shared_waits_total", result="timed_out") == 0
-    assert versions.errors(other, "foreign") > 0
+    assert versions.errors(other, "other_version") > 0
     versions.check()
 
 
@@ -253,7 +253,7 @@ def test_a_gateway_of_a_later_version_is_not_counted_and_stays(versions, later):
     strange = os.urandom(16)
     written = versions.records.write(members + b"/" + strange, record)
     versions.engine.command("HSET", members, strange, written)
-    until(lambda: versions.errors(one, "foreign") > 0, "it was seen", 20)
+    until(lambda: versions.errors(one, "other_version") > 0, "it was seen", 20)
     assert one.metric("pinfold_fleet_members") == 2
     assert versions.engine.command("HGET", members, strange) == written
     versions.check()

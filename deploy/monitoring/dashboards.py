@@ -327,7 +327,84 @@ HOST = Dashboard(
                   "{{state}}"),
         ]}, hosts=True)
 
-DASHBOARDS = [OVERVIEW, PINS, CACHE, HOST]
+FLEET = Dashboard(
+    "fleet", "Pinfold: fleet",
+    "What gateways have in common: the cache that they share, purges and policies.", {
+        "Now": [
+            stat("Gateways that are there", "max(pinfold_fleet_members{$i})",
+                 help="As the one sees it that sees most of them."),
+            stat("Gateways with the shared cache", "sum(pinfold_cache_shared_up{$i})"),
+            stat("Behind with purges", "max(pinfold_fleet_members_behind{$i})"),
+            stat("Different policies", "max(pinfold_fleet_policies{$i})", help="1 if all agree."),
+            stat("Found in the shared cache",
+                 'sum(rate(pinfold_cache_shared_lookups_total{$i,result="hit"}[$r])) '
+                 "/ sum(rate(pinfold_cache_shared_lookups_total{$i}[$r]))", "percentunit",
+                 "Of what the gateways' own memory and disk do not have."),
+            stat("99 % of lookups are done within", "histogram_quantile(0.99, sum by (le) "
+                 "(rate(pinfold_cache_shared_lookup_times_total{$i}[$r])))", "s"),
+        ],
+        "Lookups": [
+            Panel("Hits by level", "sum by (tier) (rate(pinfold_cache_hits_total{$i}[$r]))", "reqps",
+                  "{{tier}}", stacked=True),
+            Panel("Lookups by result",
+                  "sum by (result) (rate(pinfold_cache_shared_lookups_total{$i}[$r]))", "reqps",
+                  "{{result}}", stacked=True),
+            Panel("How long lookups take", {
+                share: f"histogram_quantile({quantile}, sum by (le) "
+                       "(rate(pinfold_cache_shared_lookup_times_total{$i}[$r])))"
+                for share, quantile in [("50 %", 0.5), ("95 %", 0.95), ("99 %", 0.99)]}, "s",
+                  help="Of those that ended in time."),
+            Panel("Responses fetched for all", {
+                "fetched for all": "sum(rate(pinfold_cache_shared_leases_total{$i}[$r]))",
+                "under way": "sum(pinfold_cache_shared_held_leases{$i})"}),
+            Panel("Waits for another gateway, by result",
+                  "sum by (result) (rate(pinfold_cache_shared_waits_total{$i}[$r]))", "reqps",
+                  "{{result}}", stacked=True),
+            Panel("Waiting for another gateway", "sum by (instance) "
+                  "(pinfold_cache_shared_waiting_lookups{$i})", "short", "{{instance}}"),
+        ],
+        "The engine": [
+            Panel("In use", "pinfold_cache_shared_up{$i}", "short", "{{instance}}",
+                  help="0 while requests are served without it."),
+            Panel("Circuit breaker", "sum by (state) (pinfold_cache_shared_breaker_state{$i})", "short",
+                  "{{state}}", stacked=True),
+            Panel("What goes wrong", "topk(10, sum by (reason) "
+                  "(rate(pinfold_cache_shared_errors_total{$i}[$r])))", "reqps", "{{reason}}",
+                  help="The page SharedCache explains each reason."),
+            Panel("Bytes", {
+                "from the engine": "sum(rate(pinfold_cache_shared_received_bytes_total{$i}[$r]))",
+                "to the engine": "sum(rate(pinfold_cache_shared_sent_bytes_total{$i}[$r]))"}, "Bps"),
+            Panel("Stored and not stored", {
+                "stored": "sum(rate(pinfold_cache_shared_stores_total{$i}[$r]))",
+                "too much was waiting": "sum(rate(pinfold_cache_shared_stores_skipped_total{$i}[$r]))"},
+                  "reqps"),
+            Panel("Commands that wait", "sum by (instance) (pinfold_cache_shared_queue_commands{$i})",
+                  "short", "{{instance}}", help="To be sent, or for a reply."),
+            Panel("Bytes that wait", "sum by (instance) (pinfold_cache_shared_queue_bytes{$i})", "bytes",
+                  "{{instance}}"),
+            Panel("Connections made", "sum by (instance) "
+                  "(increase(pinfold_cache_shared_connections_total{$i}[$r]))", "short",
+                  "{{instance}}"),
+        ],
+        "Purges and policies": [
+            Panel("Gateways", {
+                "there, as {{instance}} sees it": "pinfold_fleet_members{$i}",
+                "behind, as {{instance}} sees it": "pinfold_fleet_members_behind{$i}"}),
+            Panel("Follows what others purge", "pinfold_cache_shared_following{$i}", "short",
+                  "{{instance}}", help="0 while a gateway may serve what another one has purged."),
+            Panel("Different policies", "pinfold_fleet_policies{$i}", "short", "{{instance}}"),
+            Panel("Purges", "sum by (direction) (rate(pinfold_cache_shared_purges_total{$i}[$r]))",
+                  "reqps", "{{direction}}"),
+            Panel("Invalidations by unsafe requests",
+                  "sum by (direction) (rate(pinfold_cache_shared_invalidations_total{$i}[$r]))", "reqps",
+                  "{{direction}}"),
+            Panel("Not told yet, and not known", {
+                "URLs the engine is not told of": "sum(pinfold_cache_shared_lost_keys{$i})",
+                "times all became stale":
+                    "sum(increase(pinfold_cache_shared_made_stale_total{$i}[$r]))"}),
+        ]})
+
+DASHBOARDS = [OVERVIEW, PINS, CACHE, HOST, FLEET]
 
 
 # Grafana's JSON

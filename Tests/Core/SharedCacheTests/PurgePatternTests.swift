@@ -90,14 +90,14 @@ struct PurgePatternTests {
     }
 
     @Test func `of entries that cannot be read are everything`() {
-        for error: SharedRecordError in [.unknownMajor(2), .unsupportedField(0x8000), .malformed] {
+        for error: SharedRecordError in [.unsupportedField(0x8000), .malformed] {
             let (pattern, isSoft) = PurgeEntry.replacement(for: error)
             #expect(pattern == .everything)
             #expect(!isSoft)
         }
         for error: SharedRecordError in [
-            .notOurs, .unknownSecret(1), .wrongCode, .wrongBody, .wrongLength, .otherKind(1),
-            .otherKey,
+            .notOurs, .unknownMajor(2), .unknownSecret(1), .wrongCode, .wrongBody, .wrongLength,
+            .otherKind(1), .otherKey,
         ] {
             let (pattern, isSoft) = PurgeEntry.replacement(for: error)
             #expect(pattern == .everything)

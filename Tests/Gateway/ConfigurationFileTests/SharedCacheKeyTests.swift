@@ -236,6 +236,18 @@ struct SharedCacheKeyTests {
             })
     }
 
+    @Test func `without a disk, on which purges outlast the gateway, it causes a warning`() throws {
+        func found(_ disk: String) throws -> [String] {
+            try warnings(of: "cache: { \(disk), shared: { url: unix:/s } }").filter {
+                $0.contains("cache.shared: is not told, because cache.disk is 0")
+            }
+        }
+        #expect(try found("disk: 0").count == 1)
+        #expect(try found("disk: 16MiB").isEmpty)
+        // There is one warning about what has no effect at all.
+        #expect(try found("disk: 0, enabled: false").isEmpty)
+    }
+
     @Test func `it is printed without secrets, and that means the same`() throws {
         try withTemporaryFolder { folder in
             try write(Self.secret, to: "fleet.key", in: folder)

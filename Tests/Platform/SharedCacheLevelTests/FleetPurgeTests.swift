@@ -248,14 +248,20 @@ struct FleetPurgeTests {
         three.close()
     }
 
-    @Test func `cannot be forged: what is not signed makes everything stale, and no more`() throws {
+    /// The second one says that its format is another one, in which its code might be elsewhere.
+    @Test(arguments: [
+        ("forged", SharedLevelReason.foreign), ("PFSC\u{2}aaaaaaaaaaa", .otherVersion),
+    ])
+    func `cannot be forged: what is not signed makes everything stale, and no more`(
+        record: String, reason: SharedLevelReason
+    ) throws {
         let three = try Three()
         three.put("http://a/x")
-        try three.engine.ask("XADD", "test:1:p:{fleet}:stream", "*", "r", "forged")
+        try three.engine.ask("XADD", "test:1:p:{fleet}:stream", "*", "r", record)
         for store in three.stores {
             #expect(eventually { (store.inMemory("http://a/x").first?.staleSince ?? 0) > 0 })
         }
-        #expect(three.levels.allSatisfy { $0.figures()[.foreign] > 0 })
+        #expect(three.levels.allSatisfy { $0.figures()[reason] > 0 })
         three.close()
     }
 

@@ -189,6 +189,13 @@ struct LevelPartsTests {
         ] {
             #expect(SharedLevelReason(error) == reason)
         }
+        for (error, reason) in [
+            (SharedRecordError.notOurs, SharedLevelReason.foreign), (.otherKey, .foreign),
+            (.unknownMajor(2), .otherVersion), (.unsupportedField(0x8000), .otherVersion),
+            (.unknownSecret(1), .otherSecret), (.wrongCode, .damaged), (.malformed, .damaged),
+        ] {
+            #expect(SharedLevelReason(error) == reason)
+        }
         let tokens = Set(SharedLevelReason.allCases.map(\.rawValue))
         #expect(tokens.count == SharedLevelReason.allCases.count)
         #expect(

@@ -56,15 +56,16 @@ package struct PurgeEntry: Sendable, Hashable {
     /// that only a later version knows.
     ///
     /// What a gateway has written is as hard as any purge may have been. Where the code is wrong,
-    /// whoever writes to the engine wants hits to be lost, and could as well delete the entries:
-    /// everything is confirmed by its origin before it is used again, but nothing is lost.
+    /// or was not looked at because the format is another one, whoever writes to the engine wants
+    /// hits to be lost, and could as well delete the entries: everything is confirmed by its origin
+    /// before it is used again, but nothing is lost.
     package static func replacement(
         for error: SharedRecordError
     ) -> (pattern: PurgePattern, isSoft: Bool) {
         switch error {
-        case .unknownMajor, .unsupportedField, .malformed: (.everything, false)
-        case .notOurs, .unknownSecret, .wrongCode, .wrongBody, .wrongLength, .otherKind,
-            .otherKey:
+        case .unsupportedField, .malformed: (.everything, false)
+        case .notOurs, .unknownMajor, .unknownSecret, .wrongCode, .wrongBody, .wrongLength,
+            .otherKind, .otherKey:
             (.everything, true)
         }
     }

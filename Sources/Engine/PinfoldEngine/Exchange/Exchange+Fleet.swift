@@ -17,6 +17,22 @@ extension Exchange {
             && origin.cacheStores && origin.caching.sliceBytes == nil
     }
 
+    /// Whether one gateway of the fleet is to fetch what it asks a store for, and the others are to
+    /// wait. For how long it waits then is taken from its patience with exchanges of its own
+    /// gateway: both together are no longer than `timeouts.collapse`, unless another gateway alone
+    /// is waited for longer. Whoever has no patience left does not wait for another one either.
+    func fetchesForFleet(from store: CacheStore) -> Bool {
+        guard mayFetchForFleet, collapsing.patience != 0 else { return false }
+        if store.isShared { collapsing.asksFleet(at: environment.loop.now) }
+        return true
+    }
+
+    /// The store has answered.
+    func hasAskedFleet() {
+        collapsing.hasAskedFleet(
+            at: environment.loop.now, of: environment.policy.timeouts.collapseMilliseconds)
+    }
+
     /// Before a server is asked about a stale response: asks once whether another gateway has had
     /// it confirmed, and waits for one that does so, unless the response might be for its own
     /// client only. All gateways have stored it with the same age, so that it becomes stale in all
@@ -33,7 +49,7 @@ extension Exchange {
         caching.asksForFresh(insteadOf: stale)
         let (token, mailbox) = (token, environment.mailbox)
         let isAccepted = store.loadFresh(
-            insteadOf: stale, policy: cacheOptions, fetches: mayFetchForFleet
+            insteadOf: stale, policy: cacheOptions, fetches: fetchesForFleet(from: store)
         ) {
             mailbox.post(.loaded(token, $0))
         }
@@ -41,6 +57,7 @@ extension Exchange {
             environment.wakeReadersAfterTurn()
             return true
         }
+        hasAskedFleet()
         _ = caching.takeAskedFor()
         return !goesOn(after: .loaded)
     }

@@ -96,8 +96,8 @@ extension Exchange {
         let ownLoop = ObjectIdentifier(environment.loop)
         let options = cacheOptions
         let accepted = store.load(
-            key, variants, policy: options, trust: origin?.fingerprint, fetches: mayFetchForFleet,
-            wakes: false
+            key, variants, policy: options, trust: origin?.fingerprint,
+            fetches: fetchesForFleet(from: store), wakes: false
         ) { result in
             // A level that this thread has asked itself answers here.
             guard let loop = EventLoop.current, ObjectIdentifier(loop) == ownLoop else {
@@ -108,6 +108,7 @@ extension Exchange {
         if accepted {
             environment.wakeReadersAfterTurn()
         } else if goesOn(after: .loaded) {
+            hasAskedFleet()
             missed(.uriMiss)
         }
     }
@@ -116,6 +117,7 @@ extension Exchange {
     package func loaded(_ result: LoadResult) {
         if let reader = serving.reader { return reader.loaded(result) }
         guard goesOn(after: .loaded) else { return }
+        hasAskedFleet()
         if let stale = caching.takeAskedFor() { return askedForFresh(insteadOf: stale, result) }
         switch result {
         case .found(let responses, let isShared):

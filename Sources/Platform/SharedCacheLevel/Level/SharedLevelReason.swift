@@ -54,8 +54,10 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
     case damaged
     /// It was written with a secret that this gateway does not have.
     case otherSecret = "other_secret"
-    /// Another program's, or of another version.
+    /// Another program's.
     case foreign
+    /// Of another version of the gateway, in a form that this one does not know.
+    case otherVersion = "other_version"
     /// A part of a body is not there.
     case incomplete
     /// The key has as many variants as may be.
@@ -109,7 +111,8 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
     init(_ error: SharedRecordError) {
         self =
             switch error {
-            case .notOurs, .unknownMajor, .unsupportedField, .otherKey: .foreign
+            case .notOurs, .otherKey: .foreign
+            case .unknownMajor, .unsupportedField: .otherVersion
             case .unknownSecret: .otherSecret
             case .wrongCode, .wrongBody, .wrongLength, .otherKind, .malformed: .damaged
             }
@@ -122,8 +125,8 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
             .refused, .otherSecret, .protocolError, .outOfMemory, .writesRefused:
             true
         case .unreachable, .connectTimeout, .stalled, .closedByServer, .overloaded, .closed,
-            .begunAnew, .loading, .timeout, .damaged, .foreign, .incomplete, .tooManyVariants,
-            .voided:
+            .begunAnew, .loading, .timeout, .damaged, .foreign, .otherVersion, .incomplete,
+            .tooManyVariants, .voided:
             false
         }
     }

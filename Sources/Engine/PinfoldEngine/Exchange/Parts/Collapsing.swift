@@ -30,8 +30,8 @@ extension Exchange {
         private(set) var role = Role.none
         /// The exchanges that wait for this one's response while it leads; `nil` if there are none.
         private(set) var followers: FollowerQueue?
-        /// How much longer it waits for other exchanges' responses without progress, in
-        /// milliseconds; `nil` if it has not waited.
+        /// How much longer it waits for other exchanges' responses without progress, here and in
+        /// other gateways, in milliseconds; `nil` if it has not waited.
         private(set) var patience: Int64?
 
         /// The hash of those who wait for each other within those of the key: because they want
@@ -44,6 +44,10 @@ extension Exchange {
         /// That no other gateway of the fleet asks for the response meanwhile; `nil` if that is
         /// not known.
         private(set) var lease: FetchLease?
+
+        /// When it asked what another gateway may be fetching, in milliseconds of the loop; `nil`
+        /// while it does not.
+        private var askedAt: Int64?
 
         /// Whether it has waited for a part that was missing.
         private(set) var hasFetched = false
@@ -61,6 +65,16 @@ extension Exchange {
 
         /// It has no more use for a lease. If others have it, they may go on.
         mutating func takeLease() -> FetchLease? { lease.take() }
+
+        /// It asks what another gateway may be fetching, and may have to wait for that.
+        mutating func asksFleet(at time: Int64) { askedAt = time }
+
+        /// It has asked, and waited meanwhile.
+        /// - Parameter whole: its patience, if that has not been touched.
+        mutating func hasAskedFleet(at time: Int64, of whole: Int64) {
+            guard let began = askedAt.take(), time > began else { return }
+            patience = max(0, (patience ?? whole) - (time - began))
+        }
 
         /// Another exchange begins to wait for this one.
         mutating func follow(in queue: FollowerQueue) { followers = queue }

@@ -52,8 +52,12 @@ extension SnapshotReader {
         var (cache, section) = read(field, by: CacheConfiguration.table, over: defaults)
         if cache.path.isEmpty { cache.path = defaultCachePath(section) }
         warnOfCachePath(cache, section)
-        if !cache.isEnabled, cache.shared != nil {
+        if cache.shared != nil, !cache.isEnabled {
             section?["shared"]?.warn("is not used, because cache.enabled is false")
+        } else if cache.shared != nil, cache.diskBytes == 0 {
+            section?["shared"]?.warn(
+                "is not told, because cache.disk is 0, what was purged while the engine was away "
+                    + "if the gateway ends before it is back: others then serve it further")
         }
         return cache
     }

@@ -54,6 +54,25 @@ extension ServiceMetrics {
             level.lostKeys)
         addFleet(level)
         addLeases(level)
+        addNodes(level)
+    }
+
+    /// The nodes of a cluster.
+    private mutating func addNodes(_ level: SharedLevelStatistics) {
+        add(
+            .gauge, "pinfold_cache_shared_nodes",
+            "Masters of the cluster that the shared cache is: known ones, and those in use.",
+            [
+                Sample(LabelText("state=\"known\""), level.knownNodes),
+                Sample(LabelText("state=\"used\""), level.usedNodes),
+            ])
+        add(
+            .counter, "pinfold_cache_shared_redirects",
+            "Replies of a cluster that a key is another node's, for good or while it is moving.",
+            [
+                Sample(LabelText("kind=\"moved\""), level.moved),
+                Sample(LabelText("kind=\"ask\""), level.asked),
+            ])
     }
 
     /// Who fetches for the fleet.

@@ -22,6 +22,14 @@ extension Logger {
             warning(
                 "a purge may have been missed: all that is stored is confirmed before it is used",
                 metadata: ["engine": "\(place)", "reason": "\(why)"])
+        case .nodeReady(let node):
+            notice("a node of the shared cache is in use", metadata: ["node": "\(node)"])
+        case .nodeOff(let node, let reason, let detail):
+            warning(
+                "a node of the shared cache is not in use; what it has is not found",
+                metadata: [
+                    "node": "\(node)", "reason": "\(reason.rawValue)", "detail": "\(detail)",
+                ])
         }
     }
 }

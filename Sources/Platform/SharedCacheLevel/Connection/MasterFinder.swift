@@ -5,7 +5,7 @@ import RedisProtocol
 /// Asks Sentinels which server is the master: one after the other, each on a connection of its own
 /// and for a bounded time. Who they name may be none, or not any longer: whoever connects to it
 /// finds that out, and says so when it asks again.
-final class MasterFinder: EventHandler {
+final class MasterFinder {
     /// How a search has ended.
     enum Outcome {
         case master(RedisNode)
@@ -14,15 +14,9 @@ final class MasterFinder: EventHandler {
 
     private let sentinels: SharedLevelOptions.Sentinels
     private let loop: EventLoop
-    private let socket: ServerSocket
+    private let question: ServerQuestion
     private var search: SentinelSearch
-    private var reader = RESPReader(limits: MasterFinder.limits)
-    /// What is asked, as far as it has not been sent.
-    private var question: ArraySlice<UInt8> = []
-    /// Whether the next reply is that to the password.
-    private var awaitsAdmission = false
-    private var asked: RedisNode?
-    /// Distinguishes what happens with one Sentinel from what happens with the next.
+    /// Distinguishes one search from the next.
     private var turn: UInt64 = 0
     /// The most telling of what went wrong in this search.
     private var problem: (reason: SharedLevelReason, detail: String)?
@@ -36,7 +30,6 @@ final class MasterFinder: EventHandler {
         limits.bulkBytes = limits.replyBytes
         return limits
     }
-    private static let readBytes = 4096
 
     init(
         _ sentinels: SharedLevelOptions.Sentinels, resolver: Resolver?, on loop: EventLoop,
@@ -45,9 +38,8 @@ final class MasterFinder: EventHandler {
         self.sentinels = sentinels
         self.loop = loop
         search = SentinelSearch(sentinels.nodes)
-        socket = ServerSocket(resolver: resolver, on: loop, mailbox: mailbox)
-        super.init()
-        socket.start { [unowned self] in happened($0) }
+        question = ServerQuestion(
+            limits: Self.limits, resolver: resolver, on: loop, mailbox: mailbox)
     }
 
     /// Begins a search.
@@ -58,7 +50,6 @@ final class MasterFinder: EventHandler {
         stop()
         problem = nil
         self.completion = completion
-        do throws(Errno) { try loop.add(self) } catch { note(.unreachable, "\(error)") }
         // Whoever named one that was of no use is asked last.
         _ = search.verified(wasOfUse ? .master : nil)
         proceed(search.begin())
@@ -66,29 +57,15 @@ final class MasterFinder: EventHandler {
 
     /// Ends the search, if there is one. The Sentinel that was being asked has had its time.
     func stop() {
-        guard completion != nil else { return }
-        completion = nil
-        close()
+        turn += 1
+        guard completion.take() != nil else { return }
+        question.stop()
         _ = search.failed()
     }
 
     /// The address of a Sentinel was looked up.
     func resolved(_ found: ServerAddresses, attempt: UInt64) {
-        socket.resolved(found, attempt: attempt)
-    }
-
-    private func close() {
-        leave()
-        loop.remove(self)
-    }
-
-    /// Asks this one nothing more.
-    private func leave() {
-        turn += 1
-        asked = nil
-        question = []
-        socket.close()
-        loop.setDeadline(self, after: nil)
+        question.resolved(found, attempt: attempt)
     }
 
     private func proceed(_ step: SentinelSearch.Step) {
@@ -105,89 +82,31 @@ final class MasterFinder: EventHandler {
 
     private func end(_ outcome: Outcome) {
         guard let completion = completion.take() else { return }
-        close()
+        question.stop()
         completion(outcome)
     }
 
     // MARK: One Sentinel
 
     private func ask(_ node: RedisNode) {
-        asked = node
-        reader = RESPReader(limits: Self.limits)
-        var bytes: [UInt8] = []
-        awaitsAdmission = sentinels.password != nil
-        if let password = sentinels.password {
-            let user = sentinels.user.map { [$0] } ?? []
-            bytes += RedisCommand([Array("AUTH".utf8)] + user + [password]).bytes
-        }
-        bytes += SentinelReplies.askMaster(Array(sentinels.master.utf8)).bytes
-        question = bytes[...]
-        socket.open(.tcp(host: node.host, port: node.port, tls: sentinels.tls))
-        loop.setDeadline(self, after: sentinels.timeoutMilliseconds)
-    }
-
-    private func happened(_ event: ServerSocket.Event) {
-        guard asked != nil else { return }
-        switch event {
-        case .opened:
-            send()
-            read()
-        case .ready(let readiness):
-            if readiness.mayWrite { send() }
-            if readiness.mayRead { read() }
-        case .failed(let reason, let detail): failed(reason, detail)
-        }
-    }
-
-    override func deadlineReached() { failed(.connectTimeout, "it did not answer in time") }
-
-    private func send() {
-        let turn = turn
-        while turn == self.turn, !question.isEmpty {
-            switch question.withUnsafeBytes({ socket.write($0) }) {
-            case .bytes(let count): question = question.dropFirst(count)
-            case .wouldBlock: return
-            case .ended: failed(.closedByServer, "it closed the connection")
-            case .failed(let reason, let detail): failed(reason, detail)
+        question.ask(
+            SentinelReplies.askMaster(Array(sentinels.master.utf8)),
+            of: .tcp(host: node.host, port: node.port, tls: sentinels.tls),
+            user: sentinels.user, password: sentinels.password,
+            within: sentinels.timeoutMilliseconds
+        ) { [unowned self] outcome in
+            switch outcome {
+            case .reply(let reply): take(reply, from: node)
+            case .failed(let reason, let detail): failed(node, reason, detail)
             }
         }
     }
 
-    private func read() {
-        let turn = turn
-        var memory = [UInt8](repeating: 0, count: Self.readBytes)
-        while turn == self.turn, asked != nil {
-            switch memory.withUnsafeMutableBytes({ socket.read(into: $0) }) {
-            case .bytes(let count): take(Array(memory[..<count]))
-            case .wouldBlock: return
-            case .ended: failed(.closedByServer, "it closed the connection")
-            case .failed(let reason, let detail): failed(reason, detail)
-            }
-        }
-    }
-
-    private func take(_ bytes: [UInt8]) {
-        let turn = turn
-        var position = 0
-        do throws(RESPError) {
-            while turn == self.turn, let event = try reader.next(bytes.span, at: &position) {
-                if case .reply(let reply) = event { take(reply) }
-            }
-        } catch {
-            failed(.protocolError, "\(error)")
-        }
-    }
-
-    private func take(_ reply: RESPValue) {
-        if awaitsAdmission {
-            awaitsAdmission = false
-            if let error = reply.redisError { failed(SharedLevelReason(error.code), "\(error)") }
-            return
-        }
+    private func take(_ reply: RESPValue, from node: RedisNode) {
         do throws(SentinelReplyError) {
             proceed(search.named(try SentinelReplies.master(reply)))
         } catch {
-            failed(Self.reason(of: error), "\(error)")
+            failed(node, Self.reason(of: error), "\(error)")
         }
     }
 
@@ -199,9 +118,8 @@ final class MasterFinder: EventHandler {
         }
     }
 
-    private func failed(_ reason: SharedLevelReason, _ detail: String) {
-        note(reason, "Sentinel \(asked.map { "\($0)" } ?? ""): \(detail)")
-        leave()
+    private func failed(_ node: RedisNode, _ reason: SharedLevelReason, _ detail: String) {
+        note(reason, "Sentinel \(node): \(detail)")
         proceed(search.failed())
     }
 

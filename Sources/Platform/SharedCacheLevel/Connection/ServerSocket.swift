@@ -94,6 +94,8 @@ final class ServerSocket: EventHandler {
         case .sentinels(let sentinels, let tls):
             let finder = MasterFinder(sentinels, resolver: resolver, on: loop, mailbox: mailbox)
             self.finder = (finder, tls)
+        // Its nodes say where each connection leads.
+        case .cluster: break
         }
     }
 

@@ -50,6 +50,12 @@ struct LostChanges: Sendable, Equatable {
         isEverything = true
     }
 
+    /// All keys, which are forgotten here.
+    mutating func takeKeys() -> [[UInt8]: UInt64] {
+        defer { (keys, bytes) = ([:], 0) }
+        return keys
+    }
+
     /// All of it, which is forgotten here.
     mutating func take() -> LostChanges {
         let taken = self

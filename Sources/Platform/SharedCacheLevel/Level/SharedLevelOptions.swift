@@ -16,6 +16,22 @@ package struct SharedLevelOptions: Sendable {
         /// - Parameter tls: by what it is verified, under the name that the Sentinels give it;
         ///   `nil` for connections to it in clear text.
         case sentinels(Sentinels, tls: TLSClientContext?)
+        /// The masters of a cluster.
+        case cluster(Cluster)
+    }
+
+    /// A cluster, by some of its nodes.
+    package struct Cluster: Sendable {
+        /// Who is asked which masters there are, until one says so: names, or addresses without
+        /// brackets.
+        package var nodes: [RedisNode]
+        /// By what each node is verified, under the name that the cluster gives it; `nil` for
+        /// connections in clear text.
+        package var tls: TLSClientContext?
+        /// How long one of them may take before the next is asked.
+        package var timeoutMilliseconds: Int64 = 400
+
+        package init(_ nodes: [RedisNode]) { self.nodes = nodes }
     }
 
     /// Those who know which of several servers is the master, and are asked before each connection.
@@ -105,8 +121,12 @@ package struct SharedLevelOptions: Sendable {
 
     package init(server: Server, names: SharedName, keyring: SharedKeyring) {
         self.server = server
-        // While there is no master the Sentinels are asked often: that costs them little.
-        if case .sentinels = server { backoff = ReconnectBackoff(longestMilliseconds: 1000) }
+        // While there is no master those are asked often who know when there is one: that costs
+        // them little.
+        switch server {
+        case .sentinels, .cluster: backoff = ReconnectBackoff(longestMilliseconds: 1000)
+        case .unix, .tcp: break
+        }
         self.names = names
         self.keyring = keyring
     }

@@ -40,7 +40,7 @@ package enum SharedLevelReason: String, Error, Sendable, Hashable, CaseIterable 
     case outOfMemory = "out_of_memory"
     /// It accepts no writes, because it cannot persist or has too few replicas: lookups go on.
     case writesRefused = "writes_refused"
-    /// The key is another node's: a cluster is not supported.
+    /// The key is another node's.
     case moved
     /// Any other error.
     case refused
@@ -140,6 +140,10 @@ package enum SharedLevelEvent: Sendable, Equatable {
     /// Everything in the gateway's own tiers is confirmed by its origin before it is used again.
     /// - Parameter why: a reason of `PurgeFollower`, `away` or `unreadable`.
     case madeStale(_ why: String)
+    /// A further master of the cluster is in use.
+    case nodeReady(String)
+    /// It is not in use any longer, or could not be taken into use: what it has is not found.
+    case nodeOff(String, SharedLevelReason, detail: String)
 }
 
 /// The counts of the level since the start, and how it is doing.
@@ -193,6 +197,12 @@ package struct SharedLevelStatistics: Sendable, Equatable {
     package var madeStale: UInt64 = 0
     /// Gateways that were there when that was last read, this one included; 0 before that.
     package var members = 0
+    /// Masters of the cluster, and those of them that are in use; 0 without a cluster.
+    package var knownNodes = 0
+    package var usedNodes = 0
+    /// Replies that a key is another node's: for good, and while its slot moves.
+    package var moved: UInt64 = 0
+    package var asked: UInt64 = 0
     /// How many lookups took up to 1, 2, 4… milliseconds; the last one counts all others.
     package var latencies = [UInt64](repeating: 0, count: latencyBounds.count + 1)
     /// How often what went wrong.

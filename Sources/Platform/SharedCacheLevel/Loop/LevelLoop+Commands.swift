@@ -14,41 +14,40 @@ extension LevelLoop {
         case .remove(let key): sendRemoval(key)
         case .announce(let purges, let number): announce(purges, number)
         case .confirm(let completion): confirm(completion)
-        case .readMembers(let completion): sendGetAll(engine.names.members, .members(completion))
+        case .readMembers(let completion):
+            sendGetAll(engine.names.members, .members(completion), to: home)
         case .publishPolicy(let policy, let completion): publish(policy, completion)
         case .addChunk(let body, let number, let chunk):
             let name = engine.names.chunk(body.digest, body: body.token, number)
-            guard
+            guard let link = link(of: body.digest),
                 let record = SharedChunks.record(
                     of: chunk.bytes, number, of: body.token, under: name, by: engine.keyring)
             else { return }
             sendChunk(
-                name, record, chunk.bytes, Engine.arrivingMilliseconds, .early)
+                name, record, chunk.bytes, Engine.arrivingMilliseconds, .early, to: link)
         case .dropBody(let body, let chunks, let wasPublished):
             sendDropping(body, chunks, isRead: wasPublished)
         case .readChunk(let id, let body, let chunks, let number, let completion):
             let name = engine.names.chunk(body.digest, body: body.token, number)
-            sendGet(name, .chunkRead(id: id, body, chunks, number: number, completion))
+            guard let link = link(of: body.digest) else { return completion(.gone) }
+            sendGet(
+                name, .chunkRead(id: id, body, chunks, number: number, completion), to: link)
         case .lookAgain(let wait, let load, let flight): lookAgain(wait, load, flight)
         case .endLease(let digest, let token, let end): endLease(digest, token, end)
-        case .barrier(let completion):
-            send(.barrier(completion)) {
-                $0.begin(1)
-                $0.add("PING")
-            }
+        case .barrier(let completion): sendBarrier(completion)
         }
     }
 
-    func sendGet(_ name: [UInt8], _ expected: Expected) {
-        send(expected) {
+    func sendGet(_ name: [UInt8], _ expected: Expected, to link: ServerLink) {
+        send(expected, to: link) {
             $0.begin(2)
             $0.add("GET")
             $0.add(name)
         }
     }
 
-    func sendGetAll(_ hash: [UInt8], _ expected: Expected) {
-        send(expected) {
+    func sendGetAll(_ hash: [UInt8], _ expected: Expected, to link: ServerLink) {
+        send(expected, to: link) {
             $0.begin(2)
             $0.add("HGETALL")
             $0.add(hash)
@@ -64,24 +63,30 @@ extension LevelLoop {
         let pending = PendingLoad(
             load, flight, began: began, deadline: deadline, digest: digest ?? [],
             removals: engine.removals)
-        guard canLookUp, digest != nil, deadline > now else {
+        guard canLookUp, digest != nil, deadline > now, let link = link(of: pending.digest)
+        else {
             load.look?.fail(.busy)
             return answer(pending, [])
         }
         if mayWait(pending), joins(pending) { return }
+        (pending.link, pending.announcement) = (link, fleet.sent)
         wait(for: pending)
-        sendGetAll(engine.hash(pending.digest), .value(pending))
+        sendGetAll(engine.hash(pending.digest), .value(pending), to: link)
     }
+
+    /// Where a lookup was sent to.
+    func link(of pending: PendingLoad) -> ServerLink { pending.link ?? home }
 
     // MARK: Stores
 
-    private func digest(of key: UnsafeRawBufferPointer) -> [UInt8]? { SharedName.digest(of: key) }
+    func digest(of key: UnsafeRawBufferPointer) -> [UInt8]? { SharedName.digest(of: key) }
 
     private func sendStore(_ store: SharedStore) {
         let response = store.response
         guard let digest = digest(of: response.key),
             let field = SharedName.variant(store.variant.vary, trust: store.variant.trust)
         else { return refuse(store) }
+        guard let link = link(of: digest) else { return skip(store) }
         let replaced = store.replaced.flatMap {
             SharedName.variant($0.vary, trust: $0.trust)
         }
@@ -101,12 +106,16 @@ extension LevelLoop {
         let pending = PendingStore(
             store, digest: digest, fields: [field] + (replaced.map { [$0] } ?? []),
             ownChunks: ownChunks, token: token)
-        guard let text = makeText(pending, field) else { return refuse(store) }
+        guard let text = makeText(pending, field, generation(of: link)) else {
+            return refuse(store)
+        }
         let milliseconds = lifetime(of: response)
         noteStore(response, digest)
-        sendChunks(pending, milliseconds)
-        for field in pending.fields { askForPredecessor(pending.digest, field, token) }
-        sendTransaction(pending, text, milliseconds)
+        sendChunks(pending, milliseconds, to: link)
+        for field in pending.fields {
+            askForPredecessor(pending.digest, field, token, on: link)
+        }
+        sendTransaction(pending, text, milliseconds, to: link)
     }
 
     /// The value of the field, in two parts: the record, and the body if it follows.
@@ -116,9 +125,11 @@ extension LevelLoop {
         var chunks: SharedChunks?
     }
 
-    private func makeText(_ pending: PendingStore, _ field: [UInt8]) -> Text? {
+    private func makeText(
+        _ pending: PendingStore, _ field: [UInt8], _ generation: SharedToken?
+    ) -> Text? {
         let response = pending.store.response
-        guard let generation = engine.generation,
+        guard let generation,
             let times = engine.clock.toEngine(response.metadata.times)
         else { return nil }
         let draft = SharedValueDraft(
@@ -165,12 +176,14 @@ extension LevelLoop {
     }
 
     /// The chunks, before the entry that names them.
-    private func sendChunks(_ pending: PendingStore, _ milliseconds: Int64) {
+    private func sendChunks(
+        _ pending: PendingStore, _ milliseconds: Int64, to link: ServerLink
+    ) {
         let lives = milliseconds + Engine.readingMilliseconds
         if case .chunks(let body, let chunks) = pending.store.body {
             for number in 0..<chunks.chunkCount {
                 let name = engine.names.chunk(body.digest, body: body.token, number)
-                sendExpiry(name, lives, .chunk(pending))
+                sendExpiry(name, lives, .chunk(pending), to: link)
             }
             return
         }
@@ -188,15 +201,17 @@ extension LevelLoop {
                 pending.failure = .incomplete
                 return
             }
-            bytes.withUnsafeBytes { sendChunk(name, record, $0, lives, .chunk(pending)) }
+            bytes.withUnsafeBytes {
+                sendChunk(name, record, $0, lives, .chunk(pending), to: link)
+            }
         }
     }
 
     private func sendChunk(
         _ name: [UInt8], _ record: [UInt8], _ bytes: UnsafeRawBufferPointer,
-        _ milliseconds: Int64, _ expected: Expected
+        _ milliseconds: Int64, _ expected: Expected, to link: ServerLink
     ) {
-        send(expected) {
+        send(expected, to: link) {
             $0.begin(5)
             $0.add("SET")
             $0.add(name)
@@ -206,8 +221,10 @@ extension LevelLoop {
         }
     }
 
-    private func sendExpiry(_ name: [UInt8], _ milliseconds: Int64, _ expected: Expected) {
-        send(expected) {
+    func sendExpiry(
+        _ name: [UInt8], _ milliseconds: Int64, _ expected: Expected, to link: ServerLink
+    ) {
+        send(expected, to: link) {
             $0.begin(3)
             $0.add("PEXPIRE")
             $0.add(name)
@@ -216,10 +233,10 @@ extension LevelLoop {
     }
 
     /// Which chunks the response has that is about to be replaced.
-    private func askForPredecessor(
-        _ digest: [UInt8], _ field: [UInt8], _ successor: SharedToken?
+    func askForPredecessor(
+        _ digest: [UInt8], _ field: [UInt8], _ successor: SharedToken?, on link: ServerLink
     ) {
-        send(.predecessor(digest: digest, successor: successor)) {
+        send(.predecessor(digest: digest, successor: successor), to: link) {
             $0.begin(3)
             $0.add("HGET")
             $0.add(engine.hash(digest))
@@ -229,19 +246,19 @@ extension LevelLoop {
 
     /// The entry, at once or not at all.
     private func sendTransaction(
-        _ pending: PendingStore, _ text: Text, _ milliseconds: Int64
+        _ pending: PendingStore, _ text: Text, _ milliseconds: Int64, to link: ServerLink
     ) {
         let hash = engine.hash(pending.digest)
         let field = pending.fields[0]
         let other = Engine.chunksField(of: field)
-        send(.queued(pending)) {
+        send(.queued(pending), to: link) {
             $0.begin(1)
             $0.add("MULTI")
         }
         if let number = engine.number(of: pending.store.response.keyHash),
             let record = engine.record(number, under: engine.names.index(pending.digest))
         {
-            send(.queued(pending)) {
+            send(.queued(pending), to: link) {
                 $0.begin(4)
                 $0.add("HSETNX")
                 $0.add(hash)
@@ -249,7 +266,7 @@ extension LevelLoop {
                 $0.add(record)
             }
         }
-        send(.queued(pending)) {
+        send(.queued(pending), to: link) {
             $0.begin(text.chunks == nil ? 4 : 6)
             $0.add("HSET")
             $0.add(hash)
@@ -262,9 +279,9 @@ extension LevelLoop {
         let gone =
             (text.chunks == nil ? [other] : [])
             + pending.fields.dropFirst().flatMap { [$0, Engine.chunksField(of: $0)] }
-        if !gone.isEmpty { sendFields(gone, of: hash, .queued(pending)) }
+        if !gone.isEmpty { sendFields(gone, of: hash, .queued(pending), to: link) }
         for condition in ["NX", "GT"] {
-            send(.queued(pending)) {
+            send(.queued(pending), to: link) {
                 $0.begin(4)
                 $0.add("PEXPIRE")
                 $0.add(hash)
@@ -272,19 +289,21 @@ extension LevelLoop {
                 $0.add(Array(condition.utf8))
             }
         }
-        send(.queued(pending)) {
+        send(.queued(pending), to: link) {
             $0.begin(2)
             $0.add("HLEN")
             $0.add(hash)
         }
-        send(.stored(pending)) {
+        send(.stored(pending), to: link) {
             $0.begin(1)
             $0.add("EXEC")
         }
     }
 
-    func sendFields(_ fields: [[UInt8]], of hash: [UInt8], _ expected: Expected) {
-        send(expected) {
+    func sendFields(
+        _ fields: [[UInt8]], of hash: [UInt8], _ expected: Expected, to link: ServerLink
+    ) {
+        send(expected, to: link) {
             $0.begin(2 + fields.count)
             $0.add("HDEL")
             $0.add(hash)
@@ -292,8 +311,9 @@ extension LevelLoop {
         }
     }
 
-    /// It cannot be stored: what it would have replaced goes nevertheless.
-    private func refuse(_ store: SharedStore) {
+    /// It is not stored, as its node cannot be asked at present. What it would have replaced may be
+    /// found there later, as long as that is fresh.
+    private func skip(_ store: SharedStore) {
         level.shared.withLock { state in
             state.statistics.skipped += 1
             state.loads.void(store.response.keyHash)
@@ -301,56 +321,15 @@ extension LevelLoop {
                 state.add(command)
             }
         }
+    }
+
+    /// It cannot be stored: what it would have replaced goes nevertheless.
+    private func refuse(_ store: SharedStore) {
+        skip(store)
         sendForgetting(store.key, [store.variant] + (store.replaced.map { [$0] } ?? []))
     }
 
-    // MARK: Removals
-
-    private func sendForgetting(_ key: SharedKey, _ variants: [SharedVariant]) {
-        guard let digest = key.bytes.withUnsafeBytes({ digest(of: $0) }) else {
-            return giveUp(.removed(key))
-        }
-        let fields = variants.compactMap { SharedName.variant($0.vary, trust: $0.trust) }
-        for field in fields { askForPredecessor(digest, field, nil) }
-        sendFields(
-            fields + fields.map { Engine.chunksField(of: $0) }, of: engine.hash(digest),
-            .removed(key))
-    }
-
-    private func sendRemoval(_ key: SharedKey) {
-        let number = engine.remove(key.hash)
-        guard let digest = key.bytes.withUnsafeBytes({ digest(of: $0) }) else {
-            return giveUp(.removed(key))
-        }
-        endWait(digest)
-        let hash = engine.hash(digest)
-        askWhetherStored(key, hash)
-        send(.removed(key)) {
-            $0.begin(2)
-            $0.add("UNLINK")
-            $0.add(hash)
-        }
-        // What others store of requests that they sent before is not found.
-        guard let record = engine.record(number, under: engine.names.index(digest)) else {
-            return
-        }
-        send(.nothing) {
-            $0.begin(1)
-            $0.add("MULTI")
-        }
-        send(.nothing) {
-            $0.begin(4)
-            $0.add("HSET")
-            $0.add(hash)
-            $0.add(Engine.numberField)
-            $0.add(record)
-        }
-        sendExpiry(hash, Engine.numberMilliseconds, .nothing)
-        send(.nothing) {
-            $0.begin(1)
-            $0.add("EXEC")
-        }
-    }
+    // MARK: The fleet's records
 
     /// Sees to it that there are a generation and the streams.
     /// - Parameter anew: whether they begin anew in any case.
@@ -373,7 +352,7 @@ extension LevelLoop {
 
     /// Asks what the streams are like, and under which number everything is.
     func askForStreams() {
-        sendGet(engine.generationName, .generation)
+        sendGet(engine.generationName, .generation, to: home)
         for name in [engine.names.stream, engine.names.removed] {
             send(.streamState(name)) {
                 $0.begin(3)
@@ -397,23 +376,6 @@ extension LevelLoop {
         send(.time(asked: Clock.wallMilliseconds())) {
             $0.begin(1)
             $0.add("TIME")
-        }
-    }
-
-    /// Removes the chunks of a body.
-    /// - Parameter isRead: whether others may be reading them, for whom they stay for a while.
-    func sendDropping(_ body: SharedBody, _ chunks: UInt32, isRead: Bool) {
-        for number in 0..<chunks {
-            let name = engine.names.chunk(body.digest, body: body.token, number)
-            if isRead {
-                sendExpiry(name, Engine.readingMilliseconds, .nothing)
-            } else {
-                send(.nothing) {
-                    $0.begin(2)
-                    $0.add("UNLINK")
-                    $0.add(name)
-                }
-            }
         }
     }
 }

@@ -12,13 +12,14 @@ extension LevelLoop {
     func perform(_ action: RedisConnection.Action, on link: ServerLink) {
         switch action {
         case .none: break
-        case .connect: link.socket.open()
+        case .connect: open(link)
         case .send(let command):
             link.output.add(command: command.bytes)
             flush(link)
         case .becomeReady(let server):
             link.server = server
-            prepare()
+            if link === home { prepare() } else { askForIdentity(link) }
+            flush(link)
         case .close(let error): disconnect(link, error)
         }
     }
@@ -30,7 +31,9 @@ extension LevelLoop {
                 level.shared.withLock { $0.statistics.bytesRead += UInt64(count) }
                 take(UnsafeRawBufferPointer(rebasing: memory[..<count]), from: link)
                 guard link.isOpen else { return }
-            case .wouldBlock: return pump()
+            case .wouldBlock:
+                if cluster != nil { settle(now) }
+                return pump()
             case .ended: return disconnect(link, .closedByServer)
             case .failed(let reason, let detail):
                 return disconnect(link, .transport(detail), because: reason)
@@ -67,7 +70,11 @@ extension LevelLoop {
     }
 
     /// Passes on what was written, as far as the system takes it.
-    func flush() { flush(home) }
+    func flush() {
+        flush(home)
+        guard let cluster else { return }
+        for link in cluster.links { flush(link) }
+    }
 
     private func flush(_ link: ServerLink) {
         while link.isOpen, link.output.unsentCount > 0 {
@@ -102,24 +109,27 @@ extension LevelLoop {
         case .idle, .waiting: return
         case .connecting, .handshaking, .ready: break
         }
-        leave(error, known ?? SharedLevelReason(error))
+        let reason = known ?? SharedLevelReason(error)
+        if link === home { lostHome(error, reason) } else { lost(link, error, reason) }
     }
 
-    private func leave(_ error: RedisConnectionError, _ reason: SharedLevelReason) {
+    private func lostHome(_ error: RedisConnectionError, _ reason: SharedLevelReason) {
         let now = now
         // What was being read may have been more than a reply may be.
         if case .malformed = error { fleet.entries = max(1, fleet.entries / 8) }
         isPrepared = false
         preparations = 0
+        homeAwaitsTopology = false
         let hasProbe = home.probeDeadline != nil
         home.close()
         stopFollowing()
-        if reason.isLasting { home.holdOffUntil = now + options.holdOffMilliseconds }
+        hold(home, reason)
         if hasProbe { _ = home.breaker.failed(.probe, now: now, random: random.next()) }
         goOff(reason, "\(error)")
         for expected in home.ended(error, now: now, random: random.next()) { giveUp(expected) }
         giveUpCommands()
         forgetChanges()
+        wantTopology()
         level.keepLost()
         endIfDone()
     }

@@ -67,6 +67,7 @@ extension LevelLoop {
         noteBorn()
         guard !isPrepared else { return }
         isPrepared = true
+        home.isInUse = true
         sign()
         proceedToReady()
     }
@@ -85,7 +86,7 @@ extension LevelLoop {
             fleet.pollAt = now + options.pollMilliseconds
             return
         }
-        sendGet(engine.generationName, .generation)
+        sendGet(engine.generationName, .generation, to: home)
         send(.streams(asked: now, announced: fleet.written)) {
             $0.begin(8)
             $0.add("XREAD")

@@ -88,8 +88,11 @@ extension LevelLoop {
 
     /// Asks for the lease, and for what there is by now.
     func lookAgain(_ wait: LeaseWait, _ load: LevelLoad, _ flight: StoreFlight) {
-        guard !wait.isOver else { return level.shared.withLock { $0.loads.end(flight) } }
-        send(.lease(wait)) {
+        guard !wait.isOver, let link = link(of: wait.digest) else {
+            level.shared.withLock { $0.loads.end(flight) }
+            return end(wait)
+        }
+        send(.lease(wait), to: link) {
             $0.begin(7)
             $0.add("SET")
             $0.add(wait.name)
@@ -102,7 +105,8 @@ extension LevelLoop {
         let pending = PendingLoad(
             load, flight, began: now, deadline: .max, digest: wait.digest,
             removals: engine.removals, for: wait)
-        sendGetAll(engine.hash(wait.digest), .value(pending))
+        (pending.link, pending.announcement) = (link, fleet.sent)
+        sendGetAll(engine.hash(wait.digest), .value(pending), to: link)
     }
 
     /// The lease was asked for.
@@ -147,7 +151,8 @@ extension LevelLoop {
     }
 
     private func removeLease(_ wait: LeaseWait) {
-        send(.nothing) {
+        guard let link = link(of: wait.digest) else { return }
+        send(.nothing, to: link) {
             $0.begin(2)
             $0.add("UNLINK")
             $0.add(wait.name)
@@ -281,7 +286,7 @@ extension LevelLoop {
             }
             if let end = wait.firstEnd { leases.remind(at: end) }
             guard let lookAt = wait.lookAt else { continue }
-            if lookAt <= now, home.connection.pipeline.count < ServerLink.pipelineLimit / 2 {
+            if lookAt <= now, hasRoomForLooking {
                 ask(wait)
             } else {
                 leases.remind(at: max(lookAt, now + 5))
@@ -353,7 +358,8 @@ extension LevelLoop {
         _ record: [UInt8], of digest: [UInt8], _ token: SharedToken, by successor: [UInt8],
         for milliseconds: Int64 = 0
     ) {
-        send(.leaseKept(digest: digest, token)) {
+        guard let link = link(of: digest) else { return }
+        send(.leaseKept(digest: digest, token), to: link) {
             $0.begin(7)
             $0.add("EVAL")
             $0.add(SharedLease.replacing)

@@ -12,12 +12,7 @@ extension LevelLoop {
                 pending.load.look?.fail(.busy)
                 answer(pending, [])
             }
-            switch error.code.consequence {
-            case .isPassing: failed()
-            case .redirects, .isWrongServer, .isMisconfigured:
-                disconnect(.transport("\(error)"), because: .init(error.code))
-            case .refusesWrites, .needsScript, .isUnexpected: break
-            }
+            heed(error, from: link(of: pending))
             return
         }
         guard !pending.isOver else { return }
@@ -25,7 +20,9 @@ extension LevelLoop {
             guard let name = $0.key.bytes, let value = $0.value.bytes else { return nil }
             return (name, value)
         }
-        guard let generation = engine.generation, let number = readNumber(pending, fields)
+        // On another connection it may have overtaken what this gateway has purged before.
+        guard let generation = generation(of: link(of: pending)),
+            fleet.written >= pending.announcement, let number = readNumber(pending, fields)
         else { return complete(pending) }
         let instance = Engine.instance(generation, number.token)
         for (name, value) in fields where name.count == PendingLoad.fieldBytes {
@@ -59,7 +56,7 @@ extension LevelLoop {
             } catch {
                 count(SharedLevelReason(error))
                 if case .deleteAndReport = error.handling {
-                    send(.nothing) {
+                    send(.nothing, to: link(of: pending)) {
                         $0.begin(2)
                         $0.add("UNLINK")
                         $0.add(engine.hash(pending.digest))
@@ -89,7 +86,7 @@ extension LevelLoop {
             if case .deleteAndReport = error.handling {
                 sendFields(
                     [field, Engine.chunksField(of: field)], of: engine.hash(pending.digest),
-                    .nothing)
+                    .nothing, to: link(of: pending))
             }
             return nil
         }
@@ -111,7 +108,7 @@ extension LevelLoop {
         guard chunks.count <= options.wholeBodyBytes, pending.load.look == nil else {
             // It stays in the engine, but only if all of it is there.
             pending.missing += 1
-            return send(.presence(pending, found)) {
+            return send(.presence(pending, found), to: link(of: pending)) {
                 $0.begin(1 + names.count)
                 $0.add("TOUCH")
                 for name in names { $0.add(name) }
@@ -120,7 +117,9 @@ extension LevelLoop {
         found.body = [UInt8](repeating: 0, count: Int(chunks.count))
         for (number, name) in names.enumerated() {
             pending.missing += 1
-            sendGet(name, .chunkOfLoad(pending, found, number: UInt32(number)))
+            sendGet(
+                name, .chunkOfLoad(pending, found, number: UInt32(number)),
+                to: link(of: pending))
         }
     }
 
@@ -160,7 +159,7 @@ extension LevelLoop {
     // MARK: The answer
 
     private func complete(_ pending: PendingLoad) {
-        succeeded()
+        succeeded(link(of: pending))
         var published: [CachedResponse] = []
         for found in pending.found where !found.isBroken {
             guard let response = makeResponse(pending, found) else { continue }
@@ -188,7 +187,7 @@ extension LevelLoop {
         guard !fields.isEmpty else { return }
         sendFields(
             fields + fields.map { Engine.chunksField(of: $0) },
-            of: engine.hash(pending.digest), .nothing)
+            of: engine.hash(pending.digest), .nothing, to: link(of: pending))
     }
 
     private func makeResponse(

@@ -31,7 +31,7 @@ extension LevelLoop {
         }
     }
 
-    private func sendEntry(
+    func sendEntry(
         _ record: [UInt8], to stream: [UInt8], keeping count: Int64, _ expected: Expected
     ) {
         send(expected) {
@@ -70,36 +70,6 @@ extension LevelLoop {
         disconnect(.transport("\(error)"), because: SharedLevelReason(error.code))
     }
 
-    // MARK: Removed keys
-
-    /// Whether there is anything of a key that is about to be removed: only then others may have it
-    /// as well, and are told.
-    func askWhetherStored(_ key: SharedKey, _ hash: [UInt8]) {
-        let removal = PendingRemoval(key)
-        send(.fieldCount(removal)) {
-            $0.begin(2)
-            $0.add("HLEN")
-            $0.add(hash)
-        }
-        send(.numberCount(removal)) {
-            $0.begin(3)
-            $0.add("HEXISTS")
-            $0.add(hash)
-            $0.add(Engine.numberField)
-        }
-    }
-
-    func tell(_ removal: PendingRemoval) {
-        let name = engine.names.removed
-        guard removal.fields > 0,
-            let record = RemovedKey(removal.key.bytes, by: fleet.instance)
-                .record(under: name, by: engine.keyring)
-        else { return }
-        level.shared.withLock { $0.statistics.removalsSent += 1 }
-        sendEntry(record, to: name, keeping: options.keptRemovals, .told)
-        flush()
-    }
-
     // MARK: Being there
 
     static let signMilliseconds: Int64 = 2000
@@ -128,14 +98,15 @@ extension LevelLoop {
             $0.add(record)
         }
         sendExpirySeconds(name)
-        sendGet(engine.names.policyVersion, .policyVersion)
+        sendGet(engine.names.policyVersion, .policyVersion, to: home)
         flush()
     }
 
     /// It will not be there any longer.
     func signOff() {
         guard isConnected else { return }
-        sendFields([SharedMember.field(of: fleet.instance)], of: engine.names.members, .nothing)
+        sendFields(
+            [SharedMember.field(of: fleet.instance)], of: engine.names.members, .nothing, to: home)
         flush()
     }
 
@@ -156,12 +127,12 @@ extension LevelLoop {
             } catch {
                 count(SharedLevelReason(error))
                 guard case .deleteAndReport = error.handling else { continue }
-                sendFields([field], of: name, .nothing)
+                sendFields([field], of: name, .nothing, to: home)
             }
         }
         let seconds = engine.clock.engineSeconds(Clock.wallSeconds()) ?? Clock.wallSeconds()
         let gone = members.filter { abs(seconds - $0.seconds) > Self.memberSeconds }
-        if !gone.isEmpty { sendFields(gone.map(\.field), of: name, .nothing) }
+        if !gone.isEmpty { sendFields(gone.map(\.field), of: name, .nothing, to: home) }
         return members.filter { abs(seconds - $0.seconds) <= Self.memberSeconds }
     }
 
@@ -219,7 +190,7 @@ extension LevelLoop {
     /// Reads the members for all who wait.
     func askForConfirmations() {
         for confirmation in fleet.confirmations { confirmation.nextAt = nil }
-        sendGetAll(engine.names.members, .confirmations)
+        sendGetAll(engine.names.members, .confirmations, to: home)
         flush()
     }
 
@@ -306,7 +277,7 @@ extension LevelLoop {
     /// Reads the policy if it is another one than before.
     func readPolicyVersion(_ reply: RESPValue) {
         guard let version = reply.bytes, version != fleet.policyVersion else { return }
-        sendGet(engine.names.policy, .policy(version: version))
+        sendGet(engine.names.policy, .policy(version: version), to: home)
         flush()
     }
 
@@ -322,15 +293,6 @@ extension LevelLoop {
             count(SharedLevelReason(error))
         }
     }
-}
-
-/// A key that is being removed. Used by the level's thread alone.
-final class PendingRemoval: @unchecked Sendable {
-    let key: SharedKey
-    /// Fields of its hash that are responses.
-    var fields: Int64 = 0
-
-    init(_ key: SharedKey) { self.key = key }
 }
 
 extension SharedMember {

@@ -31,7 +31,7 @@ extension LevelLoop {
     func pump() {
         guard home.connection.isReady else { return flush() }
         repeat {
-            while home.isOpen, first < commands.count, !mustWait(commands[first]), home.hasRoom {
+            while home.isOpen, first < commands.count, !mustWait(commands[first]), hasRoom {
                 let command = commands[first]
                 first += 1
                 carriedOut(command)
@@ -44,7 +44,7 @@ extension LevelLoop {
             markChanges()
             flush()
         } while home.isOpen && first < commands.count && !mustWait(commands[first])
-            && home.output.unsentCount == 0 && home.hasRoom
+            && isDrained && hasRoom
     }
 
     /// What is stored after an own purge waits until it is known where that is in the stream.
@@ -81,8 +81,9 @@ extension LevelLoop {
         _ expected: Expected, to link: ServerLink, _ write: (inout CommandOutput) -> Void
     ) {
         guard !link.add(expected, by: now + options.stallMilliseconds, write) else { return }
-        // There is no room, although that was seen to.
+        // The connection has ended, or there is no room, although that was seen to.
         giveUp(expected)
+        guard link.isConnected else { return }
         loop.afterTurn { [self] in disconnect(link, .unexpectedReply) }
     }
 
@@ -101,7 +102,7 @@ extension LevelLoop {
             level.shared.withLock { $0.statistics[.timeout] += 1 }
             load.load.look?.fail(.busy)
             answer(load, [])
-            failed()
+            failed(link(of: load))
         }
         forgetLoads()
         endWaitingLoads { $0 <= now }

@@ -9,6 +9,8 @@ extension LevelLoop {
     /// Asks which run of the engine it is; what follows is asked when that is known.
     func prepare() {
         engine.clock = EngineClock()
+        // A cluster says more than this section what each node is.
+        if cluster != nil { return askForIdentity(home) }
         send(.info) {
             $0.begin(2)
             $0.add("INFO")
@@ -45,33 +47,45 @@ extension LevelLoop {
     func proceedToReady() {
         let now = now
         guard isPrepared, !isReady, endsAt == nil, now >= home.holdOffUntil else { return }
-        guard !home.breaker.isClosed else { return becomeReady(now) }
-        guard home.probeDeadline == nil else { return }
-        switch home.breaker.admit(now: now) {
-        case .pass: becomeReady(now)
-        case .reject: break
+        if mayPass(home, now) { becomeReady(now) } else { note() }
+    }
+
+    /// Whether lookups may be sent to a server; if not, it is probed when it is time for that.
+    func mayPass(_ link: ServerLink, _ now: Int64) -> Bool {
+        guard !link.breaker.isClosed else { return true }
+        guard link.probeDeadline == nil else { return false }
+        switch link.breaker.admit(now: now) {
+        case .pass: return true
+        case .reject: return false
         case .probe:
             let deadline = now + options.timeoutMilliseconds
-            home.probeDeadline = deadline
-            send(.probe(deadline: deadline)) {
+            link.probeDeadline = deadline
+            send(.probe(deadline: deadline), to: link) {
                 $0.begin(1)
                 $0.add("PING")
             }
             flush()
+            return false
         }
-        note()
     }
 
     /// A probe was answered.
-    func probed(_ deadline: Int64) {
-        guard home.probeDeadline == deadline else { return }
-        home.probeDeadline = nil
+    func probed(_ link: ServerLink, _ deadline: Int64) {
+        guard link.probeDeadline == deadline else { return }
+        link.probeDeadline = nil
         if now < deadline {
-            home.breaker.succeeded(.probe, now: now)
+            link.breaker.succeeded(.probe, now: now)
         } else {
-            _ = home.breaker.failed(.probe, now: now, random: random.next())
+            _ = link.breaker.failed(.probe, now: now, random: random.next())
         }
-        proceedToReady()
+        if link === home { proceedToReady() } else { proceed(link, now) }
+    }
+
+    /// A probe that has taken too long has failed.
+    func expireProbe(_ link: ServerLink, _ now: Int64) {
+        guard let deadline = link.probeDeadline, now >= deadline else { return }
+        link.probeDeadline = nil
+        _ = link.breaker.failed(.probe, now: now, random: random.next())
     }
 
     func becomeReady(_ now: Int64) {
@@ -147,12 +161,13 @@ extension LevelLoop {
     }
 
     /// A lookup had no reply in time, or one that says that there can be none.
-    func failed() {
-        guard home.breaker.failed(.ordinary, now: now, random: random.next()) else { return }
-        goOff(.timeout, "too many lookups had no reply in time")
+    func failed(_ link: ServerLink) {
+        guard link.breaker.failed(.ordinary, now: now, random: random.next()) else { return }
+        let detail = "too many lookups had no reply in time"
+        if link === home { goOff(.timeout, detail) } else { leave(link, .timeout, detail) }
     }
 
-    func succeeded() { home.breaker.succeeded(.ordinary, now: now) }
+    func succeeded(_ link: ServerLink) { link.breaker.succeeded(.ordinary, now: now) }
 
     func maintain() {
         maintenanceAt = now + Self.maintenanceMilliseconds
@@ -160,6 +175,7 @@ extension LevelLoop {
             engine.generationName, engine.names.stream, engine.names.removed,
         ] { sendExpirySeconds(name) }
         askForTime()
+        maintainCluster()
         flush()
     }
 }

@@ -8,11 +8,12 @@ import SharedCache
 extension LevelLoop {
     func replied(_ reply: RESPValue, to expected: Expected, from link: ServerLink) {
         let error = reply.redisError
+        if cluster != nil, let error { redirected(error.code, by: link, expected) }
         switch expected {
         case .nothing: break
         case .queued(let store):
             if let error { store.failure = store.failure ?? SharedLevelReason(error.code) }
-        case .stored(let store): stored(store, reply)
+        case .stored(let store): stored(store, reply, from: link)
         case .chunk(let store):
             if let error {
                 store.failure = store.failure ?? SharedLevelReason(error.code)
@@ -26,6 +27,13 @@ extension LevelLoop {
         case .fieldCount(let removal): removal.fields = reply.integer ?? 0
         case .numberCount(let removal):
             removal.fields -= reply.integer ?? 0
+            // On another connection they must not be told before it is removed.
+            if cluster == nil { tell(removal) }
+        case .numberQueued(let removal):
+            if let error, case .redirects = error.code.consequence { removal.isRedirected = true }
+        case .numberSet(let removal):
+            guard cluster != nil else { break }
+            if removal.isRedirected { lose(removal.key) }
             tell(removal)
         case .announced(let purge, let number): announced(purge, number, reply)
         case .told: if let error { count(SharedLevelReason(error.code)) }
@@ -41,7 +49,9 @@ extension LevelLoop {
         case .policy(let version): readPolicy(reply, version: version)
         case .removed:
             // A value of another type is not one of ours.
-            if let error, error.code != .wrongType { failedToRemove(expected, error) }
+            if let error, error.code != .wrongType {
+                failedToRemove(expected, error, on: link)
+            }
         case .predecessor(let digest, let successor):
             guard let text = reply.bytes, let (token, chunks) = Engine.chunks(text),
                 token != successor,
@@ -61,15 +71,15 @@ extension LevelLoop {
             }
             came(load)
         case .chunkRead(let id, let body, let chunks, let number, let completion):
-            completion(readChunk(id, body, chunks, number, reply))
+            completion(readChunk(id, body, chunks, number, reply, from: link))
         case .lease(let wait): readLease(wait, reply)
         case .leaseKept(let digest, let token):
             if let error { count(SharedLevelReason(error.code)) }
             if reply.integer != 1 { leases.lose(digest, token) }
         case .barrier(let completion): barrierReached(completion)
-        case .info: readInfo(reply)
+        case .info: readInfo(reply, from: link)
         case .time(let asked): readTime(reply, asked: asked)
-        case .probe(let deadline): probed(error == nil ? deadline : -1)
+        case .probe(let deadline): probed(link, error == nil ? deadline : -1)
         }
     }
 
@@ -85,6 +95,11 @@ extension LevelLoop {
         case .published(let completion): completion(false)
         case .stored(let store): lose(store.store.key)
         case .removed(let key): lose(key)
+        case .numberQueued: break
+        case .numberSet(let removal):
+            guard cluster != nil else { break }
+            lose(removal.key)
+            if isConnected { tell(removal) }
         case .value(let load), .chunkOfLoad(let load, _, _), .presence(let load, _):
             if !load.isOver {
                 load.load.look?.fail(.busy)
@@ -129,34 +144,40 @@ extension LevelLoop {
             _ = state.bodies.void(key.hash, nil)
             state.lost.note(key)
         }
+        noteLost()
     }
 
     func count(_ reason: SharedLevelReason) { level.count(reason) }
 
-    /// An error was replied: to what it says of the engine as a whole.
+    /// An error was replied: to what it says of the server as a whole.
     /// - Returns: whether the connection was given up.
     @discardableResult
-    private func heed(_ error: RedisReplyError) -> Bool {
+    func heed(_ error: RedisReplyError, from link: ServerLink) -> Bool {
         switch error.code.consequence {
         case .isPassing:
-            failed()
+            failed(link)
             return false
+        // Of a cluster it says nothing about the other keys.
+        case .redirects where cluster != nil: return false
         case .redirects, .isWrongServer, .isMisconfigured:
-            giveUpLater(error)
+            giveUp(link, error)
             return true
         case .refusesWrites, .needsScript, .isUnexpected: return false
         }
     }
 
     /// Closes the connection because of an error.
-    private func giveUpLater(_ error: RedisReplyError) {
-        disconnect(.transport("\(error)"), because: SharedLevelReason(error.code))
+    private func giveUp(_ link: ServerLink, _ error: RedisReplyError) {
+        disconnect(link, .transport("\(error)"), because: SharedLevelReason(error.code))
     }
 
-    private func failedToRemove(_ expected: Expected, _ error: RedisReplyError) {
-        // It is removed when there is a connection again.
+    private func failedToRemove(
+        _ expected: Expected, _ error: RedisReplyError, on link: ServerLink
+    ) {
+        // It is removed when there is a connection again, or by the node that has the key.
         giveUp(expected)
-        giveUpLater(error)
+        if cluster != nil, case .redirects = error.code.consequence { return }
+        giveUp(link, error)
     }
 
     // MARK: The engine itself
@@ -180,7 +201,9 @@ extension LevelLoop {
 
     private func readGeneration(_ reply: RESPValue) {
         if let error = reply.redisError {
-            if !heed(error) { waitForGeneration(SharedLevelReason(error.code), "\(error)") }
+            if !heed(error, from: home) {
+                waitForGeneration(SharedLevelReason(error.code), "\(error)")
+            }
             return
         }
         guard let record = reply.bytes else {
@@ -194,6 +217,7 @@ extension LevelLoop {
             let number = try engine.number(record, under: engine.generationName)
             guard let known = engine.generation else {
                 engine.generation = number
+                generationIsKnown()
                 return prepared()
             }
             if number != known {
@@ -230,16 +254,19 @@ extension LevelLoop {
         if !fleet.isReading { prepared() }
     }
 
-    private func readInfo(_ reply: RESPValue) {
-        if let error = reply.redisError {
-            return disconnect(.transport("\(error)"), because: .init(error.code))
-        }
+    private func readInfo(_ reply: RESPValue, from link: ServerLink) {
+        if let error = reply.redisError { return giveUp(link, error) }
         let run = reply.run
         // Without it, nobody would notice that the engine has gone back to an earlier state.
         guard !run.isEmpty else {
-            return disconnect(.transport("INFO says no run_id"), because: .refused)
+            return disconnect(link, .transport("INFO says no run_id"), because: .refused)
         }
-        began(run)
+        guard cluster != nil else { return began(run) }
+        let isFirst = link.identity == nil
+        // A replica that becomes the master begins another history, and so does a master again that
+        // was a replica meanwhile: what was confirmed before may be missing in it.
+        identified(link, as: run + reply.history)
+        if link === home, isFirst { began(run) }
     }
 
     private func waitForGeneration(_ reason: SharedLevelReason, _ detail: String) {
@@ -248,15 +275,17 @@ extension LevelLoop {
 
     // MARK: Stores
 
-    private func stored(_ pending: PendingStore, _ reply: RESPValue) {
+    private func stored(
+        _ pending: PendingStore, _ reply: RESPValue, from link: ServerLink
+    ) {
         let isTooMuch = note(pending, reply)
         guard let failure = pending.failure else {
             level.shared.withLock { $0.statistics.stores += 1 }
             return
         }
         count(failure)
-        undo(pending)
-        if let error = reply.redisError, !isTooMuch { heed(error) }
+        undo(pending, on: link)
+        if let error = reply.redisError, !isTooMuch { heed(error, from: link) }
     }
 
     /// Notes why a transaction has failed; returns whether the key has too many variants.
@@ -286,7 +315,7 @@ extension LevelLoop {
 
     /// What could not be stored whole is removed, and so is what it should have replaced. Lookups
     /// that were sent in between find neither.
-    private func undo(_ pending: PendingStore) {
+    private func undo(_ pending: PendingStore, on link: ServerLink) {
         let response = pending.store.response
         let variants = [pending.store.variant] + (pending.store.replaced.map { [$0] } ?? [])
         let dropped = level.shared.withLock { state -> [SharedCommand] in
@@ -296,7 +325,8 @@ extension LevelLoop {
             return state.bodies.void(response.keyHash, variants)
         }
         let fields = pending.fields + pending.fields.map { Engine.chunksField(of: $0) }
-        sendFields(fields, of: engine.hash(pending.digest), .removed(pending.store.key))
+        sendFields(
+            fields, of: engine.hash(pending.digest), .removed(pending.store.key), to: link)
         if let chunks = pending.ownChunks {
             let body = SharedBody(digest: pending.digest, token: chunks.body)
             sendDropping(body, chunks.chunkCount, isRead: false)
@@ -311,15 +341,15 @@ extension LevelLoop {
 
     private func readChunk(
         _ id: Int64, _ body: SharedBody, _ chunks: SharedChunks, _ number: UInt32,
-        _ reply: RESPValue
+        _ reply: RESPValue, from link: ServerLink
     ) -> ChunkResult {
         if let error = reply.redisError {
-            heed(error)
+            heed(error, from: link)
             return .failed(.readFailed(detail: "\(error)"))
         }
         guard let bytes = reply.bytes else {
             count(.incomplete)
-            dropEntry(of: id)
+            dropEntry(of: id, on: link)
             return .gone
         }
         let name = engine.names.chunk(body.digest, body: body.token, number)
@@ -333,14 +363,14 @@ extension LevelLoop {
                 return .chunk(copy)
             } catch {
                 count(SharedLevelReason(error))
-                dropEntry(of: id)
+                dropEntry(of: id, on: link)
                 return .damaged
             }
         }
     }
 
     /// The entry that has a body is of no use any longer.
-    private func dropEntry(of id: Int64) {
+    private func dropEntry(of id: Int64, on link: ServerLink) {
         let place = level.shared.withLock { state -> (SharedBody, SharedVariant)? in
             guard let entry = state.bodies.entry(id), let place = state.bodies.place(id) else {
                 return nil
@@ -354,7 +384,8 @@ extension LevelLoop {
             let field = SharedName.variant(variant.vary, trust: variant.trust)
         else { return }
         sendFields(
-            [field, Engine.chunksField(of: field)], of: engine.hash(body.digest), .nothing)
+            [field, Engine.chunksField(of: field)], of: engine.hash(body.digest), .nothing,
+            to: link)
         flush()
     }
 }
@@ -363,14 +394,5 @@ extension RESPValue {
     /// The error that it is.
     var redisError: RedisReplyError? {
         if case .error(let text) = self { RedisReplyError(text) } else { nil }
-    }
-
-    /// The run of the server, in its reply to `INFO server`; empty if it does not say.
-    var run: [UInt8] {
-        for line in (text ?? "").split(whereSeparator: \.isNewline)
-        where line.hasPrefix("run_id:") {
-            return Array(line.dropFirst("run_id:".count).utf8.prefix(64))
-        }
-        return []
     }
 }

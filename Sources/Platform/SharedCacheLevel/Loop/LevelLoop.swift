@@ -19,6 +19,16 @@ final class LevelLoop: EventHandler {
     let loop: EventLoop
     /// The connection to the server that has the fleet's streams.
     let home: ServerLink
+    /// The other masters of a cluster; `nil` without one.
+    var cluster: ClusterLinks?
+    /// Who asks the cluster which masters there are, and when that was and is done.
+    let finder: TopologyFinder?
+    var topologyAskedAt = Int64.min / 2
+    var topologyAt = Int64.max
+    /// Whether the home connection is made when that is known.
+    var homeAwaitsTopology = false
+    /// When it is tried next to remove what could not be removed; `nil` if there is nothing.
+    var tellLostAt: Int64?
     let memory = UnsafeMutableRawBufferPointer.allocate(
         byteCount: LevelLoop.readBytes, alignment: 16)
     var engine: Engine
@@ -79,6 +89,14 @@ final class LevelLoop: EventHandler {
             level.options.server, resolver: level.options.resolver, on: loop,
             mailbox: level.mailbox)
         home = ServerLink(level.options, socket: socket, now: now)
+        if case .cluster(let options) = level.options.server {
+            cluster = ClusterLinks(level.options.names)
+            finder = TopologyFinder(
+                options, session: level.options.session, resolver: level.options.resolver,
+                on: loop, mailbox: level.mailbox)
+        } else {
+            finder = nil
+        }
         engine = Engine(level.options)
         let record = level.record?.record ?? FleetRecord()
         fleet = FleetState(level.options, at: record.positions, now: now)
@@ -108,7 +126,8 @@ final class LevelLoop: EventHandler {
         switch message {
         case .work: takeCommands()
         case .resolved(let addresses, let attempt):
-            home.socket.resolved(addresses, attempt: attempt)
+            for link in links { link.socket.resolved(addresses, attempt: attempt) }
+            finder?.resolved(addresses, attempt: attempt)
         case .begin: checked()
         case .carriedOut(let isDurable): carriedOut(isDurable: isDurable)
         case .tagFields(let names):
@@ -119,8 +138,8 @@ final class LevelLoop: EventHandler {
             withdrawView()
         case .lookupWasLate(let answered):
             // Beyond some it makes no difference.
-            for _ in 0..<min(answered, 1000) { succeeded() }
-            failed()
+            for _ in 0..<min(answered, 1000) { succeeded(home) }
+            failed(home)
         case .close:
             guard endsAt == nil else { return }
             signOff()
@@ -159,10 +178,8 @@ final class LevelLoop: EventHandler {
         expireLoads(now)
         attendToLeases(now)
         perform(home.connection.timePassed(now: now), on: home)
-        if let deadline = home.probeDeadline, now >= deadline {
-            home.probeDeadline = nil
-            _ = home.breaker.failed(.probe, now: now, random: random.next())
-        }
+        expireProbe(home, now)
+        attendToCluster(now)
         if isReady, now >= maintenanceAt { maintain() }
         if let pollAt = fleet.pollAt, now >= pollAt { poll() }
         if fleet.isFollowing, now >= fleet.signAt { sign() }
@@ -181,7 +198,7 @@ final class LevelLoop: EventHandler {
         if firstLoad < loads.count { next.append(loads[firstLoad].deadline) }
         if first < commands.count { next.append(now + options.timeoutMilliseconds) }
         if isReady { next.append(maintenanceAt) }
-        next += [fleet.pollAt, confirmationsAt].compactMap { $0 }
+        next += [fleet.pollAt, confirmationsAt, clusterDeadline].compactMap { $0 }
         if fleet.isFollowing, isConnected { next.append(fleet.signAt) }
         if level.duties.withLock({ $0 != nil }) { next.append(fleet.staleAt) }
         if isPrepared, !isReady {
@@ -200,7 +217,7 @@ final class LevelLoop: EventHandler {
 
     func endIfDone() {
         guard endsAt != nil else { return }
-        let isDone = first == commands.count && home.connection.pipeline.count == 0
+        let isDone = first == commands.count && hasAnswers
         if isDone || !home.connection.isReady { end() }
     }
 
@@ -214,6 +231,7 @@ final class LevelLoop: EventHandler {
         isPrepared = false
         home.close()
         for expected in home.ended(.stopped, now: now, random: 0) { giveUp(expected) }
+        endCluster()
         takeCommands(evenIfOff: true)
         giveUpCommands()
         level.shared.withLock { state in

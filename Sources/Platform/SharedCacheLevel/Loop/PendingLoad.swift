@@ -13,6 +13,9 @@ final class PendingLoad: @unchecked Sendable {
     let removals: UInt64
     /// For whom it looks again, if it does; then it has no deadline, and nobody else waits for it.
     let wait: LeaseWait?
+    /// Where it was sent to, and the last purge of this gateway that had been sent before.
+    var link: ServerLink?
+    var announcement: UInt64 = 0
     var found: [FoundValue] = []
     /// Replies that are missing before it can be answered.
     var missing = 0
@@ -101,6 +104,9 @@ enum Expected: Sendable {
     /// number.
     case fieldCount(PendingRemoval)
     case numberCount(PendingRemoval)
+    /// A command of the transaction that draws the key's new number, and the end of that.
+    case numberQueued(PendingRemoval)
+    case numberSet(PendingRemoval)
     /// The place of an own purge in the stream.
     /// - Parameter number: its announcement's if it is the last one of that; otherwise 0.
     case announced(FleetPurge, number: UInt64)

@@ -1,6 +1,7 @@
 import CacheStore
 import EventLoop
 import RedisProtocol
+import SharedCache
 
 /// A connection to one server, again and again: what is asked on it, and what the next replies are
 /// to. Used by the level's thread alone, which says what follows from each reply.
@@ -22,9 +23,24 @@ final class ServerLink {
     /// What the next replies are to, in their order.
     private var expected: [Expected] = []
     private var firstExpected = 0
-    /// Commands and replies of this connection, but for those of its beginning.
+    /// Replies that were ever waited for, and those of them that are not any longer.
     private(set) var asked: UInt64 = 0
     private(set) var answered: UInt64 = 0
+
+    // Of a node of a cluster.
+
+    /// Where it leads; `nil` before that is known.
+    var node: RedisNode?
+    /// Which state of its data the node goes on with; `nil` before it has said so.
+    var identity: [UInt8]?
+    /// The number that everything names which is stored there; `nil` while it is not known.
+    var generation: SharedToken?
+    /// Whether what it has may be found, and changed.
+    var isInUse = false
+    /// Since when commands have waited for room; `nil` while there is room.
+    var fullSince: Int64?
+    /// Why it was last given up; `nil` while it is in use.
+    var reason: SharedLevelReason?
 
     /// Bytes that wait in the output before no more commands are written.
     private static let outputBytes = 1 << 20
@@ -105,6 +121,8 @@ final class ServerLink {
     /// Closes the socket, and forgets what was on its way.
     func close() {
         isOpen = false
+        isInUse = false
+        (identity, generation, fullSince) = (nil, nil, nil)
         probeDeadline = nil
         socket.close()
         output = CommandOutput()
@@ -121,7 +139,7 @@ final class ServerLink {
         assert(given.count == end.operations.count)
         expected = []
         firstExpected = 0
-        (asked, answered) = (0, 0)
+        answered = asked
         return given
     }
 }

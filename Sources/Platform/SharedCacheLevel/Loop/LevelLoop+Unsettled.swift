@@ -1,0 +1,85 @@
+import Clocks
+import RedisProtocol
+import SharedCache
+
+// What could not be removed of a cluster, because its node is away or is about to be another one:
+// it is removed before anything of its slot is found again.
+extension LevelLoop {
+    /// How often that is tried.
+    static let retryMilliseconds: Int64 = 500
+
+    /// A change of a key could not be carried out: it is made up for.
+    func noteLost() {
+        guard cluster != nil else { return }
+        tellLostAt = tellLostAt ?? now + Self.retryMilliseconds
+    }
+
+    /// Serves slots again whose old nodes have answered.
+    func settle(_ now: Int64) {
+        guard let cluster, !cluster.unsettled.isEmpty else { return }
+        var hasSettled = false
+        var due: Set<UInt16> = []
+        for (slot, place) in cluster.unsettled where place.link.answered >= place.through {
+            if let retryAt = place.retryAt {
+                if now >= retryAt { due.insert(slot) }
+            } else {
+                self.cluster?.settled(slot)
+                hasSettled = true
+            }
+        }
+        if !due.isEmpty, !level.shared.withLock({ $0.lost.isEverything }) {
+            // What is still there has to be removed before the slot is served.
+            let lost = lostSlots()
+            for slot in due.subtracting(lost) { self.cluster?.settled(slot) }
+            tellLost(of: due.intersection(lost))
+        } else if hasSettled || !due.isEmpty {
+            tellLost()
+        }
+    }
+
+    private func lostSlots() -> Set<UInt16> {
+        let keys = level.shared.withLock { Array($0.lost.keys.keys) }
+        let digests = keys.compactMap { $0.withUnsafeBytes { SharedName.digest(of: $0) } }
+        return Set(digests.map { ClusterSlot.of($0.span) })
+    }
+
+    /// Removes what could not be removed before, as far as its nodes can be asked by now.
+    /// - Parameter moving: slots whose nodes are asked although they are moving.
+    func tellLost(of moving: Set<UInt16> = []) {
+        tellLostAt = nil
+        guard isReady, let cluster else { return }
+        let (keys, isEverything) = level.shared.withLock { state in
+            (state.lost.takeKeys(), state.lost.isEverything)
+        }
+        // There were too many to remember: all gateways are told, before anything else is asked.
+        if isEverything {
+            return disconnect(.transport("too much could not be removed"), because: .overloaded)
+        }
+        guard !keys.isEmpty else { return }
+        var tried: [UInt16: ServerLink] = [:]
+        for (bytes, hash) in keys {
+            let key = SharedKey(bytes: bytes, hash: hash)
+            let digest = bytes.withUnsafeBytes { SharedName.digest(of: $0) }
+            let slot = digest.map { ClusterSlot.of($0.span) }
+            if let digest, let slot, let link = cluster.link(of: slot) {
+                sendRemoval(key, digest, to: link)
+            } else if let digest, let slot, moving.contains(slot),
+                let link = cluster.owner(of: slot), link.isInUse
+            {
+                sendRemoval(key, digest, to: link)
+                tried[slot] = link
+            } else {
+                level.shared.withLock { $0.lost.note(key) }
+            }
+        }
+        for (slot, link) in tried {
+            self.cluster?.wasRetried(slot, on: link, retryAt: now + Self.retryMilliseconds)
+        }
+        if level.shared.withLock({ $0.lost.isEmpty }) {
+            if level.record?.record.hasLost ?? false { sendBarrier { [level] in level.toldLost() } }
+        } else {
+            noteLost()
+        }
+        flush()
+    }
+}

@@ -5,8 +5,8 @@ import SharedCache
 import SharedCacheLevel
 import TestSupport
 
-/// A real cluster of a test's own: masters with an equal part of the slots each, and replicas of the
-/// first ones.
+/// A real cluster of a test's own: masters with an equal part of the slots each, and replicas of
+/// the first ones.
 final class EngineCluster {
     let engines: [EngineProcess]
     let places: [LoopbackPlace]

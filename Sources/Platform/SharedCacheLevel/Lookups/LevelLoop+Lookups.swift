@@ -3,9 +3,10 @@ import EventLoop
 
 // What those are told who ask the engine on connections of their own.
 extension LevelLoop {
-    /// They may ask it again once all that this gateway has purged is in the table.
+    /// They may ask it again once all that this gateway has purged is in the table. Of a cluster
+    /// only the level's thread knows which node has what.
     func offerView() {
-        guard isReady, cluster == nil, fleet.isFollowing, let generation = engine.generation,
+        guard cluster == nil, isReady, fleet.isFollowing, let generation = engine.generation,
             let purges = fleet.table, let place = home.socket.place
         else { return }
         level.shared.withLock { state in

@@ -335,7 +335,7 @@ final class LookupLink: EventHandler {
 
     /// Which run of the engine it is connected to.
     private func readRun(_ reply: RESPValue) {
-        let run = reply.infoField("run_id:")
+        let run = reply.run
         guard let view = level.view, !run.isEmpty, run == view.run else {
             return disconnect(.transport("it is another server"))
         }

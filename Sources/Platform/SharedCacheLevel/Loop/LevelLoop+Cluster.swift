@@ -85,7 +85,7 @@ extension LevelLoop {
         guard case .cluster(let cluster) = options.server else {
             return .tcp(host: node.host, port: node.port, tls: nil)
         }
-        return .tcp(host: node.host, port: node.port, tls: cluster.tls)
+        return .tcp(host: node.host, port: node.port, tls: cluster.tls(node))
     }
 
     /// The cluster is asked soon.
@@ -126,7 +126,9 @@ extension LevelLoop {
             home.node = node
         }
         let changed = cluster?.adopt(topology, home: home) { node in
-            let link = ServerLink(options, on: loop, mailbox: level.mailbox, now: now)
+            let socket = ServerSocket(
+                resolver: options.resolver, on: loop, mailbox: level.mailbox)
+            let link = ServerLink(options, socket: socket, now: now)
             link.node = node
             return link
         }
@@ -146,7 +148,8 @@ extension LevelLoop {
         home.socket.open(place(of: node))
     }
 
-    private func noteNodes() {
+    /// Notes how many nodes there are.
+    func noteNodes() {
         guard let cluster else { return }
         let used = links.count { $0.isInUse }
         level.shared.withLock { state in

@@ -256,7 +256,7 @@ extension LevelLoop {
 
     private func readInfo(_ reply: RESPValue, from link: ServerLink) {
         if let error = reply.redisError { return giveUp(link, error) }
-        let run = reply.infoField("run_id:")
+        let run = reply.run
         // Without it, nobody would notice that the engine has gone back to an earlier state.
         guard !run.isEmpty else {
             return disconnect(link, .transport("INFO says no run_id"), because: .refused)
@@ -265,7 +265,7 @@ extension LevelLoop {
         let isFirst = link.identity == nil
         // A replica that becomes the master begins another history, and so does a master again that
         // was a replica meanwhile: what was confirmed before may be missing in it.
-        identified(link, as: run + reply.infoField("master_replid:"))
+        identified(link, as: run + reply.history)
         if link === home, isFirst { began(run) }
     }
 
@@ -394,13 +394,5 @@ extension RESPValue {
     /// The error that it is.
     var redisError: RedisReplyError? {
         if case .error(let text) = self { RedisReplyError(text) } else { nil }
-    }
-
-    /// A field of the reply to `INFO`, by its name with the colon; empty if it is not there.
-    func infoField(_ name: String) -> [UInt8] {
-        for line in (text ?? "").split(whereSeparator: \.isNewline) where line.hasPrefix(name) {
-            return Array(line.dropFirst(name.count).utf8.prefix(64))
-        }
-        return []
     }
 }

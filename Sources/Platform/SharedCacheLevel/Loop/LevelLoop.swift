@@ -85,7 +85,10 @@ final class LevelLoop: EventHandler {
         options = level.options
         loop = try EventLoop()
         let now = Clock.monotonicMilliseconds()
-        home = ServerLink(level.options, on: loop, mailbox: level.mailbox, now: now)
+        let socket = ServerSocket(
+            level.options.server, resolver: level.options.resolver, on: loop,
+            mailbox: level.mailbox)
+        home = ServerLink(level.options, socket: socket, now: now)
         if case .cluster(let options) = level.options.server {
             cluster = ClusterLinks(level.options.names)
             finder = TopologyFinder(

@@ -53,16 +53,6 @@ final class ServerLink {
         return limits
     }
 
-    /// A connection to where the options say.
-    convenience init(
-        _ options: SharedLevelOptions, on loop: EventLoop, mailbox: Mailbox<LevelMessage>,
-        now: Int64
-    ) {
-        let socket = ServerSocket(
-            options.server, resolver: options.resolver, on: loop, mailbox: mailbox)
-        self.init(options, socket: socket, now: now)
-    }
-
     /// - Parameter socket: by what it is connected.
     init(_ options: SharedLevelOptions, socket: ServerSocket, now: Int64) {
         self.socket = socket

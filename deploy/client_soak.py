@@ -83,8 +83,6 @@ def soak(program: str, arguments: list[str], environment: dict[str, str]) -> int
                 [program, "--anchors", anchors, "--folder", files, *arguments,
                  *(server.argument for server in servers)], env=os.environ | environment)
             seconds = time.monotonic() - begun
-            # The last connections end a moment after the process.
-            time.sleep(0.5)
             ends = [server.end() for server in servers]
         finally:
             for server in servers:

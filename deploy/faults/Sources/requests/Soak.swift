@@ -97,8 +97,9 @@ struct Soak: Sendable {
         defer { flight.end(plan) }
         do {
             let session = try sessions.session(plan)
-            let kind = await Call(plan: plan, around: around, folder: folder).end(session.session)
-            tally.add(plan, kind)
+            let begun = ContinuousClock().now
+            let end = await Call(plan: plan, around: around, folder: folder).end(session.session)
+            tally.add(plan, end.kind, "after \(ContinuousClock().now - begun) \(end.text)")
         } catch {
             tally.problem("\(plan.text): \(error)")
         }

@@ -137,7 +137,7 @@ class HTTP1(asyncio.Protocol):
             case "upload-stall":
                 self.transport.pause_reading()
                 # The end of a connection is not seen while nothing is read.
-                self.later(3, self.reset)
+                self.later(10, self.reset)
             case "refuse-expectation":
                 if not EXPECT.search(request.head):
                     return False

@@ -125,7 +125,7 @@ async def serve(folder: Path) -> None:
     print(json.dumps(ports), flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
     # The last connections end a moment after the client.
-    for _ in range(100):
+    for _ in range(250):
         if state.connections == 0:
             break
         await asyncio.sleep(0.05)

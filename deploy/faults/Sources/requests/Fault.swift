@@ -174,7 +174,7 @@ extension Fault {
         },
         Fault("upload-stall", 3, every, [.late]) {
             ($0.uploads, $0.method, $0.timeout) = (Upload.allCases, .post, 300)
-            $0.uploadSizes = 500_000...2_000_000
+            $0.uploadSizes = 500_000...1_000_000
         },
         Fault("upload", 8, every, [.failed(.contentFailed)], name: "upload-throws") {
             ($0.uploads, $0.method) = ([.stream, .repeating, .source], .post)

@@ -8,6 +8,8 @@ struct Soak: Sendable {
     let seed: UInt64
     /// So many calls at a time.
     let width: Int
+    /// The only fault, or `nil` for all.
+    let fault: String?
     let tally = Tally()
     let flight = InFlight()
 
@@ -83,7 +85,8 @@ struct Soak: Sendable {
                         let number = calls.lowerBound + count.next() - 1
                         guard number < calls.upperBound else { return }
                         let plan = Plan(
-                            number: number, seed: seed, servers: around.servers.count)
+                            number: number, seed: seed, servers: around.servers.count,
+                            only: fault)
                         await make(plan, sessions)
                     }
                 }

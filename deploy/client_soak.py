@@ -83,8 +83,6 @@ def soak(program: str, arguments: list[str], environment: dict[str, str]) -> int
                 [program, "--anchors", anchors, "--folder", files, *arguments,
                  *(server.argument for server in servers)], env=os.environ | environment)
             seconds = time.monotonic() - begun
-            # The last connections end a moment after the process.
-            time.sleep(0.5)
             ends = [server.end() for server in servers]
         finally:
             for server in servers:
@@ -111,6 +109,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="what happens follows from it")
     parser.add_argument("--width", type=int, default=96, help="so many at a time")
     parser.add_argument("--only", type=int, help="only the call of this number, in each round")
+    parser.add_argument("--fault", help="only calls with this fault, by its name in the report")
     parser.add_argument("--check", action="store_true", help="5,000 requests in 3 rounds")
     parser.add_argument("--sanitize", choices=["thread", "address"],
                         help="what the program is built with; 20,000 requests in 4 rounds by default")
@@ -125,6 +124,8 @@ def main() -> int:
              "--seed", str(arguments.seed), "--width", str(arguments.width)]
     if arguments.only is not None:
         words += ["--only", str(arguments.only)]
+    if arguments.fault:
+        words += ["--fault", arguments.fault]
     return soak(arguments.program, words, environment)
 
 

@@ -57,8 +57,8 @@ class Request:
 class HTTP1(asyncio.Protocol):
     """A connection."""
 
-    def __init__(self, state: State, scheme: str):
-        self.state, self.scheme = state, scheme
+    def __init__(self, state: State):
+        self.state = state
         self.buffer = bytearray()
         self.request: Request | None = None
         self.ignores = False
@@ -137,7 +137,7 @@ class HTTP1(asyncio.Protocol):
             case "upload-stall":
                 self.transport.pause_reading()
                 # The end of a connection is not seen while nothing is read.
-                self.later(3, self.reset)
+                self.later(10, self.reset)
             case "refuse-expectation":
                 if not EXPECT.search(request.head):
                     return False
@@ -204,7 +204,8 @@ class HTTP1(asyncio.Protocol):
         self.close()
 
     def do_unannounced(self, request: Request) -> None:
-        self.answer("200 OK", self.content(request))
+        self.answer("200 OK", str(request.received).encode() if request.method == "POST"
+                    else self.content(request))
         self.close()
 
     def do_unsized(self, request: Request) -> None:
@@ -291,6 +292,9 @@ class HTTP1(asyncio.Protocol):
         whole = gzip.compress(self.content(request), 1)
         damaged = whole[:len(whole) // 2] if request.number % 2 else b"not gzip" + whole
         self.answer("200 OK", damaged, "content-encoding: gzip")
+
+    # What a client that spoke HTTP/2 asks for when it does not any more.
+    do_junk = do_bad_block = do_endless_block = do_bad_head
 
     # Slow ones: the client ends the connection.
 

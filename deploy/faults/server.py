@@ -57,6 +57,19 @@ class Mute(Hangup):
         self.state.count("mute")
 
 
+class Chosen(asyncio.Protocol):
+    """Speaks what has been agreed on."""
+
+    def __init__(self, state: State):
+        self.state = state
+
+    def connection_made(self, transport: Any) -> None:
+        agreed = transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        protocol = HTTP2(self.state, False) if agreed == "h2" else HTTP1(self.state)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
 def tls(folder: Path, name: str, *protocols: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
@@ -88,16 +101,19 @@ async def serve(folder: Path) -> None:
     loop = asyncio.get_running_loop()
     h1, h2 = tls(folder, "good", "http/1.1"), tls(folder, "good", "h2")
     factories: dict[str, tuple[Any, ssl.SSLContext | None]] = {
-        "plain": (lambda: HTTP1(state, "http"), None),
-        "tls": (lambda: HTTP1(state, "https"), h1),
+        "plain": (lambda: HTTP1(state), None),
+        "tls": (lambda: HTTP1(state), h1),
         "h2": (lambda: HTTP2(state, True), h2),
         "lossy": (lambda: HTTP2(state, False), h2),
+        "junk": (lambda: Chosen(state), tls(folder, "good", "h2", "http/1.1")),
+        "fickle": (lambda: HTTP1(state), None),
+        "fickleTLS": (lambda: HTTP1(state), h1),
         "hangup": (lambda: Hangup(state), None),
         "garbage": (lambda: Garbage(state), None),
         "mute": (lambda: Mute(state), None),
     }
     for name in ("unknown", "misnamed", "expired"):
-        factories[name] = (lambda: HTTP1(state, "https"), tls(folder, name, "http/1.1"))
+        factories[name] = (lambda: HTTP1(state), tls(folder, name, "http/1.1"))
     ports = {}
     for name, (factory, context) in factories.items():
         server = await loop.create_server(factory, "127.0.0.1", 0, ssl=context, backlog=1024)
@@ -108,6 +124,11 @@ async def serve(folder: Path) -> None:
     loop.set_exception_handler(lambda loop, context: report(context))
     print(json.dumps(ports), flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
+    # The last connections end a moment after the client.
+    for _ in range(250):
+        if state.connections == 0:
+            break
+        await asyncio.sleep(0.05)
     print(json.dumps({"served": state.served, "connections": state.connections}), flush=True)
     os._exit(0)
 

@@ -45,6 +45,20 @@ struct TransferChannelTests {
         }
     }
 
+    @Test(arguments: [[], [[1]]] as [[[UInt8]]])
+    func `ends for the reason it was cancelled for, also if it was complete`(
+        parts: [[UInt8]]
+    ) async throws {
+        try await withChannel { channel in
+            channel.finish(TransferTimes(), Self.head, parts)
+            channel.cancel(.sessionInvalidated())
+            let head = await failureWhenCancelled { _ = try await channel.head() }
+            #expect(head?.reason == .sessionInvalidated)
+            let part = await failureWhenCancelled { _ = try await channel.part() }
+            #expect(part?.reason == .sessionInvalidated)
+        }
+    }
+
     @Test func `delivers what arrives with the end before the end`() async throws {
         let progress = TransferProgress()
         try await withChannel(progress) { channel in

@@ -43,6 +43,8 @@ final class TransferChannel: Sendable {
         /// Whether it was cancelled, even if it had ended by then. It is not suspended any more:
         /// nobody resumes a cancelled task, whose reader has yet to learn that it is over.
         var isCancelled = false
+        /// Why it was cancelled, or `nil` if nobody has said so.
+        var reason: ClientError?
         var waiter: Waiter?
         /// Whether the loop was asked to pause, and waits for a message that there is space.
         var isPaused = false
@@ -249,7 +251,7 @@ final class TransferChannel: Sendable {
         guard Task.isCancelled else { return }
         cancel()
         throw state.withLock { state in
-            if case .failure(let error) = state.end { error } else { .cancelled() }
+            if case .failure(let error) = state.end { error } else { state.reason ?? .cancelled() }
         }
     }
 
@@ -338,19 +340,22 @@ final class TransferChannel: Sendable {
     }
 
     /// Nobody waits for the response any more.
-    func cancel(_ error: @autoclosure () -> ClientError = .cancelled()) {
-        end(with: error())?.resume()
-    }
+    ///
+    /// - Parameter error: See ``end(with:)``.
+    func cancel(_ error: ClientError? = nil) { end(with: error)?.resume() }
 
     /// Ends the transfer and discards what was not read yet.
     ///
+    /// - Parameter error: The error for the reader, also if the response has arrived completely but
+    ///   the reader is cancelled before it has taken it; `nil` for ``ClientError/cancelled()``.
     /// - Returns: The waiting reader, to be resumed without holding a lock.
-    func end(with error: @autoclosure () -> ClientError) -> Waiter? {
+    func end(with error: ClientError?) -> Waiter? {
         let (waiter, isOver) = state.withLock { state in
             let isOver = state.end != nil
             (state.isCancelled, state.isSuspended) = (true, false)
+            if state.reason == nil { state.reason = error }
             if state.isWholeOrOpen {
-                state.end = .failure(error())
+                state.end = .failure(state.reason ?? .cancelled())
                 state.parts = []
                 state.taken = 0
                 state.bytes = 0

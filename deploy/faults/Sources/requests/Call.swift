@@ -8,8 +8,9 @@ struct Call: Sendable {
     let around: Surroundings
     let folder: Folder
 
-    /// How the call ends. It is cancelled and suspended meanwhile if the plan says so.
-    func end(_ session: SessionManager) async -> Kind {
+    /// How the call ends, and what its error says. It is cancelled and suspended meanwhile if the
+    /// plan says so.
+    func end(_ session: SessionManager) async -> (kind: Kind, text: String) {
         let progress = TransferProgress()
         let steered = steers(progress)
         let work = Task { await made(session, steered ? progress : nil) }
@@ -35,19 +36,21 @@ struct Call: Sendable {
                 progress.resume()
             })
         }
-        let kind = await work.value
+        let end = await work.value
         for task in steering {
             task.cancel()
             await task.value
         }
-        return kind
+        return end
     }
 
     private func steers(_ progress: TransferProgress) -> Bool {
         plan.pause != nil || plan.cancellation.map { !$0.byTask } ?? (plan.number % 5 == 0)
     }
 
-    private func made(_ session: SessionManager, _ progress: TransferProgress?) async -> Kind {
+    private func made(
+        _ session: SessionManager, _ progress: TransferProgress?
+    ) async -> (kind: Kind, text: String) {
         do {
             let content = try plan.content(folder)
             var options = RequestOptions()
@@ -64,11 +67,11 @@ struct Call: Sendable {
                 }
             }
             let request = try HTTPRequest(plan.fault.method, plan.url(around.servers))
-            return try await sent(request, content, options, session)
+            return (try await sent(request, content, options, session), "")
         } catch let error as ClientError {
-            return .failed(error.reason)
+            return (.failed(error.reason), "\(error)")
         } catch {
-            return .wrong("\(error)")
+            return (.wrong("\(error)"), "")
         }
     }
 

@@ -30,7 +30,7 @@ struct Parts: AsyncSequence, Sendable {
         mutating func next() async throws -> [UInt8]? {
             if let throwsAt, left <= throwsAt { throw ContentThrownError() }
             guard left > 0 else { return nil }
-            let size = Swift.min(left - (throwsAt ?? 0), 16_000)
+            let size = Swift.min(left - (throwsAt ?? 0), 32_000)
             left -= size
             return contents(number, size)
         }
@@ -47,7 +47,7 @@ struct Bytes: ByteSource {
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
         if let throwsAt, left <= throwsAt { throw ContentThrownError() }
-        let size = min(left - (throwsAt ?? 0), buffer.count, 16_000)
+        let size = min(left - (throwsAt ?? 0), buffer.count, 32_000)
         for index in 0..<size { buffer[index] = 120 }
         left -= size
         return size

@@ -4,8 +4,10 @@ import PinfoldClient
 enum Role: String, Hashable, CaseIterable {
     /// HTTP/1 in clear text and over TLS, and HTTP/2, of which only streams fail.
     case plain, tls, h2
-    /// HTTP/2 of which connections fail.
-    case lossy
+    /// HTTP/2 of which connections fail; of which the rules are broken, until it is HTTP/1.
+    case lossy, junk
+    /// HTTP/1 that ends connections and does not say so.
+    case fickle, fickleTLS
     /// Certificates of an unknown authority, for another name, and that has expired.
     case unknown, misnamed, expired
     /// Handshakes that end, that are none, and that do not go on.
@@ -13,7 +15,12 @@ enum Role: String, Hashable, CaseIterable {
     /// Connections that are refused, and that are never established.
     case refused, full
 
-    var scheme: String { self == .plain || self == .refused || self == .full ? "http" : "https" }
+    var scheme: String {
+        switch self {
+        case .plain, .fickle, .refused, .full: "http"
+        default: "https"
+        }
+    }
 }
 
 /// A session of those that calls use.
@@ -126,7 +133,11 @@ extension Fault {
         },
         Fault("empty", 10, every, [.right]) { $0.ways = [.data, .whole, .task] },
         Fault("closing", 40, h1, [.right]),
-        Fault("unannounced", 30, h1, [.right]),
+        // Lost requests are sent again, but only if they may.
+        Fault("unannounced", 30, [.fickle, .fickleTLS], [.right]),
+        Fault("unannounced", 15, [.fickle, .fickleTLS], [.right, .lost], name: "unannounced-post") {
+            ($0.uploads, $0.method) = (Upload.allCases, .post)
+        },
         Fault("unsized", 20, every, [.right]),
         Fault("chunked", 40, every, [.right]),
         Fault("interim", 10, every, [.right]),
@@ -163,7 +174,7 @@ extension Fault {
         },
         Fault("upload-stall", 3, every, [.late]) {
             ($0.uploads, $0.method, $0.timeout) = (Upload.allCases, .post, 300)
-            $0.uploadSizes = 500_000...2_000_000
+            $0.uploadSizes = 500_000...1_000_000
         },
         Fault("upload", 8, every, [.failed(.contentFailed)], name: "upload-throws") {
             ($0.uploads, $0.method) = ([.stream, .repeating, .source], .post)
@@ -252,12 +263,22 @@ extension Fault {
     ]
 
     /// Connections of HTTP/2 that fail. What runs beside it, fails as well.
-    private static let connections = [
-        ("whole", 30), ("goaway", 6), ("goaway-after", 8), ("goaway-error", 6), ("cut", 6),
-        ("cut-body", 6), ("junk", 9), ("bad-block", 3), ("endless-block", 2),
-    ].map { path, weight in
-        Fault(path, weight, [.lossy], [.right, .lost, .bad], name: "lossy-" + path) {
-            $0.isLate = true
+    private static let connections =
+        lossy(
+            .lossy, [.right, .lost],
+            [
+                ("whole", 30), ("goaway", 8), ("goaway-after", 10), ("goaway-error", 8), ("cut", 8),
+                ("cut-body", 8),
+            ])
+        + lossy(
+            .junk, [.right, .lost, .bad],
+            [("whole", 10), ("junk", 10), ("bad-block", 3), ("endless-block", 3)])
+
+    private static func lossy(
+        _ role: Role, _ kinds: Set<Kind>, _ paths: [(String, Int)]
+    ) -> [Fault] {
+        paths.map { path, weight in
+            Fault(path, weight, [role], kinds, name: "\(role)-\(path)") { $0.isLate = true }
         }
     }
 

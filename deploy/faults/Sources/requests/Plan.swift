@@ -27,10 +27,11 @@ struct Plan {
         let after: Int?
     }
 
-    init(number: Int, seed: UInt64, servers: Int) {
+    /// - Parameter only: The only fault, or `nil` for all.
+    init(number: Int, seed: UInt64, servers: Int, only: String? = nil) {
         var generator = Generator(seed: seed, call: number)
         self.number = number
-        let wheel = Fault.wheel
+        let wheel = only == nil ? Fault.wheel : Fault.wheel.filter { Fault.all[$0].name == only }
         fault = Fault.all[wheel[Int.random(in: 0..<wheel.count, using: &generator)]]
         role = fault.roles.randomElement(using: &generator) ?? .plain
         session = fault.sessions.randomElement(using: &generator) ?? .direct

@@ -8,6 +8,8 @@ struct Soak: Sendable {
     let seed: UInt64
     /// So many calls at a time.
     let width: Int
+    /// The only fault, or `nil` for all.
+    let fault: String?
     let tally = Tally()
     let flight = InFlight()
 
@@ -83,7 +85,8 @@ struct Soak: Sendable {
                         let number = calls.lowerBound + count.next() - 1
                         guard number < calls.upperBound else { return }
                         let plan = Plan(
-                            number: number, seed: seed, servers: around.servers.count)
+                            number: number, seed: seed, servers: around.servers.count,
+                            only: fault)
                         await make(plan, sessions)
                     }
                 }
@@ -97,8 +100,9 @@ struct Soak: Sendable {
         defer { flight.end(plan) }
         do {
             let session = try sessions.session(plan)
-            let kind = await Call(plan: plan, around: around, folder: folder).end(session.session)
-            tally.add(plan, kind)
+            let begun = ContinuousClock().now
+            let end = await Call(plan: plan, around: around, folder: folder).end(session.session)
+            tally.add(plan, end.kind, "after \(ContinuousClock().now - begun) \(end.text)")
         } catch {
             tally.problem("\(plan.text): \(error)")
         }

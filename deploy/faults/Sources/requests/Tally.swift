@@ -11,12 +11,13 @@ final class Tally: Sendable {
 
     private let state = Mutex(State())
 
-    func add(_ plan: Plan, _ kind: Kind) {
+    /// - Parameter text: What the error says.
+    func add(_ plan: Plan, _ kind: Kind, _ text: String) {
         let isExpected = plan.expected.contains(kind)
         state.withLock { state in
             state.ends[plan.fault.name + " " + plan.protocolName, default: [:]][kind, default: 0] += 1
             state.total += 1
-            if !isExpected { Self.note("\(plan.text): ended with \(kind)", &state) }
+            if !isExpected { Self.note("\(plan.text): ended with \(kind) \(text)", &state) }
         }
     }
 
@@ -50,8 +51,8 @@ extension Plan {
     /// What is spoken on the port.
     var protocolName: String {
         switch role {
-        case .plain: "http/1"
-        case .tls: "https/1"
+        case .plain, .fickle: "http/1"
+        case .tls, .fickleTLS: "https/1"
         case .h2, .lossy: "h2"
         default: "\(role)"
         }

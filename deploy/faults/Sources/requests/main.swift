@@ -9,6 +9,7 @@
 //   --seed S          what happens follows from it (1)
 //   --width N         so many at a time (96)
 //   --only N          only the call of this number, in each round
+//   --fault NAME      only calls with this fault
 //
 // It prints a line for each round, how the calls have ended for each fault, and a line that begins
 // with `wrong:` for everything that must not be. The status is 1 if there is any, and 3 if a call
@@ -23,14 +24,15 @@ while let word = words.next() {
     if word.hasPrefix("--") { values[word] = words.next() ?? "" } else { ports.append(word) }
 }
 let known: Set = [
-    "--anchors", "--folder", "--requests", "--rounds", "--seed", "--width", "--only",
+    "--anchors", "--folder", "--requests", "--rounds", "--seed", "--width", "--only", "--fault",
 ]
 let servers = ports.compactMap { Ports($0) }
 guard known.isSuperset(of: values.keys), !servers.isEmpty, servers.count == ports.count,
     let count = Int(values["--requests"] ?? "10000"), count > 0,
     let rounds = Int(values["--rounds"] ?? "10"), 1...count ~= rounds,
     let seed = UInt64(values["--seed"] ?? "1"),
-    let width = Int(values["--width"] ?? "96"), width > 0
+    let width = Int(values["--width"] ?? "96"), width > 0,
+    values["--fault"].map({ name in Fault.all.contains { $0.name == name } }) ?? true
 else {
     print("usage: faulty-requests [OPTION]... PORTS...; see its source")
     exit(2)
@@ -38,6 +40,7 @@ else {
 
 let (anchorFile, folder) = (values["--anchors"] ?? "", values["--folder"] ?? ".")
 let only = values["--only"].flatMap { Int($0) }
+let fault = values["--fault"]
 
 func soak() async throws -> Bool {
     let anchors = try CertificatePin.pins(in: contents(of: anchorFile))
@@ -47,7 +50,8 @@ func soak() async throws -> Bool {
         ledger: Ledger(tasks: 3 * count + 100 * rounds + 10_000),
         pin: try CertificatePin("sha256/" + String(repeating: "A", count: 43) + "="))
     let soak = Soak(
-        around: around, folder: try Folder(folder), seed: seed, width: width)
+        around: around, folder: try Folder(folder), seed: seed, width: width,
+        fault: fault)
     try await soak.run(count, rounds: rounds, only: only)
     for line in soak.tally.lines { print("  \(line)") }
     print("ends: \(soak.tally.kinds.joined(separator: ", "))")

@@ -7,6 +7,8 @@ package struct SharedCacheConfiguration: Sendable, Equatable {
         case url(RedisURL)
         /// The master that Sentinels name.
         case sentinels(SharedCacheSentinels)
+        /// The masters of a cluster.
+        case cluster(SharedCacheCluster)
     }
 
     /// `nil` only until it has been read.
@@ -49,6 +51,8 @@ package struct SharedCacheConfiguration: Sendable, Equatable {
         switch place {
         case .url(let url): "\(url)"
         case .sentinels(let sentinels): "\(sentinels.master), by Sentinels"
+        case .cluster(let cluster):
+            "the cluster of \(cluster.nodes.map(\.description).joined(separator: ", "))"
         case nil: ""
         }
     }
@@ -71,6 +75,24 @@ package struct SharedCacheSentinels: Sendable, Equatable {
     package var password: SecretText?
 
     package init() {}
+}
+
+/// Some nodes of a cluster, which say what the others are.
+package struct SharedCacheCluster: Sendable, Equatable {
+    /// The port where none is written.
+    package static let defaultPort: UInt16 = 6379
+    /// How many may be written.
+    package static let maximumNodes = 32
+
+    /// In the order in which they are asked.
+    package var nodes: [RedisNode]
+    /// Whether all nodes are reached by TLS.
+    package var isSecure: Bool
+
+    package init(_ nodes: [RedisNode], isSecure: Bool) {
+        self.nodes = nodes
+        self.isSecure = isSecure
+    }
 }
 
 /// The secrets of a fleet, and the file that they are in.

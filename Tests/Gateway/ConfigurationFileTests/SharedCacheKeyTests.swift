@@ -106,6 +106,28 @@ struct SharedCacheKeyTests {
         #expect(sentinels.isSecure)
     }
 
+    @Test func `a cluster is named by some of its nodes`() throws {
+        let shared = try read(
+            "{ cluster: [10.0.0.1, 'b.example:7', '[::1]'], user: u, passwordFile: secret, "
+                + "keyFile: fleet.key }")
+        guard case .cluster(let cluster) = shared.place else {
+            Issue.record("\(shared.placeText)")
+            return
+        }
+        #expect(
+            cluster.nodes.map(\.description) == ["10.0.0.1:6379", "b.example:7", "[::1]:6379"])
+        #expect(!cluster.isSecure && shared.userInForce == "u")
+        #expect(shared.password?.text == "pass word")
+        #expect(
+            shared.placeText == "the cluster of 10.0.0.1:6379, b.example:7, [::1]:6379")
+        let secure = try read("{ cluster: ['rediss://a.test'], keyFile: fleet.key }")
+        guard case .cluster(let cluster) = secure.place else {
+            Issue.record("\(secure.placeText)")
+            return
+        }
+        #expect(cluster.isSecure && cluster.nodes.map(\.port) == [6379])
+    }
+
     @Test func `several secrets are accepted, and the first is written with`() throws {
         let other = String(repeating: "x", count: 40)
         let shared = try read(
@@ -115,7 +137,11 @@ struct SharedCacheKeyTests {
     }
 
     @Test(arguments: [
-        ("{}", ": says no engine; expected url, or sentinels and the name of their master"),
+        (
+            "{}",
+            ": says no engine; expected url, cluster, or sentinels and the name of "
+                + "their master"
+        ),
         ("~", ": is empty; expected a mapping with url"),
         (
             "{ url: 'redis://localhost' }",
@@ -135,7 +161,37 @@ struct SharedCacheKeyTests {
         ),
         (
             "{ url: unix:/s, sentinels: [a], master: m }",
-            ".sentinels: is given beside url; expected one of url, sentinels"
+            ".sentinels: is given beside url; expected one of url, sentinels, cluster"
+        ),
+        (
+            "{ url: unix:/s, cluster: [a] }",
+            ".cluster: is given beside url; expected one of url, sentinels, cluster"
+        ),
+        (
+            "{ sentinels: [a], cluster: [b], master: m }",
+            ".cluster: is given beside sentinels; expected one of url, sentinels, cluster"
+        ),
+        (
+            "{ cluster: [a], master: m, keyFile: fleet.key }",
+            ".master: is for sentinels only; expected sentinels, too"
+        ),
+        (
+            "{ cluster: ['redis://a', 'rediss://b'], keyFile: fleet.key }",
+            ".cluster: has both redis and rediss; expected one of them for all"
+        ),
+        (
+            "{ cluster: ['rediss://a:1/2'], keyFile: fleet.key }",
+            ".cluster[0]: \"rediss://a:1/2\" has more than a host and a port; expected 1 to 32 of "
+                + "HOST, HOST:PORT or rediss://HOST:PORT"
+        ),
+        (
+            "{ cluster: [], keyFile: fleet.key }",
+            ".cluster: has none; expected 1 to 32 of HOST, HOST:PORT or rediss://HOST:PORT"
+        ),
+        (
+            "{ cluster: ['unix:/s'], keyFile: fleet.key }",
+            ".cluster[0]: \"unix:/s\" has more than a host and a port; expected 1 to 32 of HOST, "
+                + "HOST:PORT or rediss://HOST:PORT"
         ),
         (
             "{ url: unix:/s, master: m }",
@@ -223,6 +279,9 @@ struct SharedCacheKeyTests {
         }
         #expect(try found("url: 'redis://cache.example.com'").count == 1)
         #expect(try found("sentinels: [10.0.0.1], master: m").count == 1)
+        #expect(try found("cluster: [127.0.0.1, 10.0.0.1]").count == 1)
+        #expect(try found("cluster: [127.0.0.1]").isEmpty)
+        #expect(try found("cluster: ['rediss://10.0.0.1']").isEmpty)
         for place in ["redis://127.0.0.1", "redis://[::1]:1", "redis://localhost", "rediss://c.x"] {
             #expect(try found("url: '\(place)'").isEmpty)
         }
@@ -243,6 +302,7 @@ struct SharedCacheKeyTests {
             for text in [
                 "{ url: 'rediss://a.test:1/2', user: u, passwordFile: secret, keyFile: fleet.key }",
                 "{ url: 'unix://u@/run/s?db=3', passwordFile: secret, name: n, grace: 2s }",
+                "{ cluster: ['rediss://a.test', 'rediss://[::1]:2'], keyFile: fleet.key }",
                 "{ sentinels: ['rediss://a.test', 'rediss://b.test:2'], master: m, sentinelUser: w,"
                     + " sentinelPasswordFile: secret, keyFile: fleet.key, maximumObject: 1KiB }",
             ] {

@@ -24,7 +24,8 @@ extension SharedLevelOptions {
     /// What `cache.shared` says.
     ///
     /// An engine is verified like any server: by the entry of `hosts` for its host and port, pins
-    /// included, or else by `tls`; Sentinels and their master by `tls`.
+    /// included, or else by `tls`, and so is each node of a cluster under the name that the cluster
+    /// gives it; Sentinels and their master by `tls`.
     init(
         _ shared: SharedCacheConfiguration, in cache: CacheConfiguration,
         _ policy: PolicySnapshot, _ resolver: Resolver
@@ -50,6 +51,16 @@ extension SharedLevelOptions {
             sentinels.password = configured.password.map { Array($0.text.utf8) }
             sentinels.tls = tls
             server = .sentinels(sentinels, tls: tls)
+        case .cluster(let configured):
+            var cluster = Cluster(configured.nodes)
+            if configured.isSecure {
+                cluster.tls = { node in
+                    let entry = policy.configuration.hostEntry(
+                        host: node.host.utf8.span, port: node.port)
+                    return policy.tls(entryIndex: entry)
+                }
+            }
+            server = .cluster(cluster)
         case nil: throw .noEngine
         }
         self.init(server: server, names: names, keyring: keyring)

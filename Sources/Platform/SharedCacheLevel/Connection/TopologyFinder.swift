@@ -69,7 +69,7 @@ final class TopologyFinder {
         }
         question.ask(
             RedisCommand("CLUSTER", "SLOTS"),
-            of: .tcp(host: node.host, port: node.port, tls: options.tls),
+            of: .tcp(host: node.host, port: node.port, tls: options.tls(node)),
             user: session.user, password: session.password, within: options.timeoutMilliseconds
         ) { [unowned self] outcome in
             switch outcome {

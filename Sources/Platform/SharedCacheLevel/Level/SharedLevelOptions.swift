@@ -25,9 +25,9 @@ package struct SharedLevelOptions: Sendable {
         /// Who is asked which masters there are, until one says so: names, or addresses without
         /// brackets.
         package var nodes: [RedisNode]
-        /// By what each node is verified, under the name that the cluster gives it; `nil` for
+        /// By what a node is verified, under the name that the cluster gives it; `nil` for
         /// connections in clear text.
-        package var tls: TLSClientContext?
+        package var tls: @Sendable (RedisNode) -> TLSClientContext? = { _ in nil }
         /// How long one of them may take before the next is asked.
         package var timeoutMilliseconds: Int64 = 400
 

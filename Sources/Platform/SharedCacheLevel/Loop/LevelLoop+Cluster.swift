@@ -85,7 +85,7 @@ extension LevelLoop {
         guard case .cluster(let cluster) = options.server else {
             return .tcp(host: node.host, port: node.port, tls: nil)
         }
-        return .tcp(host: node.host, port: node.port, tls: cluster.tls)
+        return .tcp(host: node.host, port: node.port, tls: cluster.tls(node))
     }
 
     /// The cluster is asked soon.
@@ -146,7 +146,8 @@ extension LevelLoop {
         home.socket.open(place(of: node))
     }
 
-    private func noteNodes() {
+    /// Notes how many nodes there are.
+    func noteNodes() {
         guard let cluster else { return }
         let used = links.count { $0.isInUse }
         level.shared.withLock { state in

@@ -126,6 +126,7 @@ extension LevelLoop {
         home.close()
         stopFollowing()
         hold(home, reason)
+        noteNodes()
         if hasProbe { _ = home.breaker.failed(.probe, now: now, random: random.next()) }
         goOff(reason, "\(error)")
         for expected in home.ended(error, now: now, random: random.next()) { giveUp(expected) }

@@ -68,6 +68,7 @@ extension LevelLoop {
         guard !isPrepared else { return }
         isPrepared = true
         home.isInUse = true
+        noteNodes()
         sign()
         proceedToReady()
     }

@@ -10,6 +10,7 @@ struct WrittenSharedCache: Equatable {
     var master: String?
     var sentinelUser: String?
     var sentinelPassword: SecretSource?
+    var cluster: [RedisURL] = []
     var rest = SharedCacheConfiguration()
 
     init() {}
@@ -20,12 +21,12 @@ struct WrittenSharedCache: Equatable {
         switch shared.place {
         case .url(let url): self.url = url
         case .sentinels(let named):
-            sentinels = named.nodes.compactMap {
-                try? RedisURL((named.isSecure ? "rediss://" : "redis://") + "\($0)")
-            }
+            sentinels = named.nodes.compactMap { RedisURL($0, isSecure: named.isSecure) }
             master = named.master
             sentinelUser = named.user
             sentinelPassword = named.passwordSource
+        case .cluster(let named):
+            cluster = named.nodes.compactMap { RedisURL($0, isSecure: named.isSecure) }
         case nil: break
         }
     }
@@ -34,14 +35,27 @@ struct WrittenSharedCache: Equatable {
         KeyTable(
             keys: [
                 ConfigurationKey(
-                    "url", \.url, byDefault: "required without sentinels",
+                    "url", \.url, byDefault: "required without sentinels or cluster",
                     reading: { $1.engine() }, text: { $0.map { YAMLText.quoted("\($0)") } }),
                 ConfigurationKey(
-                    "sentinels", \.sentinels, byDefault: "none", reading: { $1.sentinels() },
+                    "sentinels", \.sentinels, byDefault: "none",
+                    reading: {
+                        $1.servers(
+                            "Sentinels", atMost: SentinelSearch.maximumSentinels,
+                            port: SharedCacheSentinels.defaultPort)
+                    },
                     text: { $0.isEmpty ? nil : YAMLText.list($0.map(\.description)) }),
                 ConfigurationKey(
                     "master", \.master, byDefault: "required with sentinels",
                     reading: { $1.engineWord() }, text: { $0.map(YAMLText.quoted) }),
+                ConfigurationKey(
+                    "cluster", \.cluster, byDefault: "none",
+                    reading: {
+                        $1.servers(
+                            "nodes", atMost: SharedCacheCluster.maximumNodes,
+                            port: SharedCacheCluster.defaultPort)
+                    },
+                    text: { $0.isEmpty ? nil : YAMLText.list($0.map(\.description)) }),
                 ConfigurationKey(
                     "user", \.rest.user, byDefault: "that of url, or none",
                     reading: { $1.engineWord() }, text: { $0.map(YAMLText.quoted) }),
@@ -64,7 +78,7 @@ struct WrittenSharedCache: Equatable {
                     "name", \.rest.name, byDefault: "the machine's name",
                     reading: { $1.name() }, text: { $0.map(YAMLText.quoted) }),
                 .milliseconds("grace", \.rest.graceMilliseconds, in: 1_000...86_400_000),
-            ], later: ["cluster"])
+            ])
     }
 }
 
@@ -97,19 +111,27 @@ extension SnapshotReader {
         _ written: WrittenSharedCache, _ section: Section
     ) -> SharedCacheConfiguration {
         var shared = written.rest
-        switch (section["url"], section["sentinels"]) {
-        case (nil, nil):
-            section.field.fail(
-                "says no engine", expected: "url, or sentinels and the name of their master")
-        case (_?, let sentinels?):
-            sentinels.fail("is given beside url", expected: "one of url, sentinels")
-        case (_?, nil):
+        let names = ["url", "sentinels", "cluster"]
+        let places = names.filter { section[$0] != nil }
+        if places.count > 1 {
+            section[places[1]]?.fail(
+                "is given beside \(places[0])",
+                expected: "one of \(names.joined(separator: ", "))")
+        } else if let field = section["sentinels"] {
+            shared.place = sentinels(written, field, section).map { .sentinels($0) }
+        } else if let field = section["cluster"] {
+            shared.place = cluster(written, field).map { .cluster($0) }
+        } else if section["url"] != nil {
             shared.place = written.url.map { .url($0) }
+        } else {
+            section.field.fail(
+                "says no engine",
+                expected: "url, cluster, or sentinels and the name of their master")
+        }
+        if !places.isEmpty, !places.contains("sentinels") {
             for name in ["master", "sentinelUser"] + Self.sources("sentinelPassword") {
                 section[name]?.fail("is for sentinels only", expected: "sentinels, too")
             }
-        case (nil, let field?):
-            shared.place = sentinels(written, field, section).map { .sentinels($0) }
         }
         if let place = section["url"], let name = written.url?.user, let user = section["user"],
             written.rest.user != name
@@ -132,11 +154,7 @@ extension SnapshotReader {
         _ written: WrittenSharedCache, _ field: Field, _ section: Section
     ) -> SharedCacheSentinels? {
         var sentinels = SharedCacheSentinels()
-        let secure = Set(written.sentinels.map(\.isSecure))
-        if secure.count > 1 {
-            field.fail("has both redis and rediss", expected: "one of them for all")
-        }
-        sentinels.isSecure = secure == [true]
+        sentinels.isSecure = areSecure(written.sentinels, field)
         sentinels.nodes = written.sentinels.compactMap(\.node)
         _ = section.required("master", expected: "the name of the master")
         sentinels.master = written.master ?? ""
@@ -146,6 +164,21 @@ extension SnapshotReader {
             of: "sentinelPassword", written.sentinelPassword, section,
             belongsToUser: written.sentinelUser != nil)
         return sentinels.nodes.isEmpty ? nil : sentinels
+    }
+
+    private func cluster(_ written: WrittenSharedCache, _ field: Field) -> SharedCacheCluster? {
+        let isSecure = areSecure(written.cluster, field)
+        let nodes = written.cluster.compactMap(\.node)
+        return nodes.isEmpty ? nil : SharedCacheCluster(nodes, isSecure: isSecure)
+    }
+
+    /// Whether servers are reached by TLS: all of them or none.
+    private func areSecure(_ servers: [RedisURL], _ field: Field) -> Bool {
+        let secure = Set(servers.map(\.isSecure))
+        if secure.count > 1 {
+            field.fail("has both redis and rediss", expected: "one of them for all")
+        }
+        return secure == [true]
     }
 
     /// The first line of a file or variable. A user without a password cannot be authenticated.
@@ -199,10 +232,11 @@ extension SnapshotReader {
             hosts = [host]
         case .sentinels(let sentinels) where !sentinels.isSecure:
             hosts = sentinels.nodes.map(\.host)
-        case .sentinels, nil: return
+        case .cluster(let cluster) where !cluster.isSecure: hosts = cluster.nodes.map(\.host)
+        case .sentinels, .cluster, nil: return
         }
         guard !hosts.allSatisfy(Self.isOnThisMachine) else { return }
-        (section["url"] ?? section["sentinels"])?.warn(
+        (section["url"] ?? section["sentinels"] ?? section["cluster"])?.warn(
             "reaches the engine in clear text: anyone on the network path can read what is stored, "
                 + "and the password; use rediss")
     }
@@ -216,6 +250,13 @@ extension SnapshotReader {
 }
 
 extension RedisURL {
+    fileprivate init?(_ node: RedisNode, isSecure: Bool) {
+        guard let url = try? RedisURL((isSecure ? "rediss://" : "redis://") + "\(node)") else {
+            return nil
+        }
+        self = url
+    }
+
     fileprivate var isSecure: Bool {
         if case .tcp(_, _, true) = server { true } else { false }
     }
@@ -271,11 +312,15 @@ extension Field {
     }
 
     /// `HOST:PORT`, or the same with a scheme before it.
-    fileprivate func sentinels() -> [RedisURL]? {
-        let expected =
-            "1 to \(SentinelSearch.maximumSentinels) of HOST, HOST:PORT or rediss://HOST:PORT"
-        guard let elements = boundedList(of: "Sentinels") else { return nil }
-        guard (1...SentinelSearch.maximumSentinels).contains(elements.count) else {
+    /// - Parameters:
+    ///   - kind: what they are, for errors.
+    ///   - port: that of one which is written without any.
+    fileprivate func servers(
+        _ kind: String, atMost limit: Int, port defaultPort: UInt16
+    ) -> [RedisURL]? {
+        let expected = "1 to \(limit) of HOST, HOST:PORT or rediss://HOST:PORT"
+        guard let elements = boundedList(of: kind) else { return nil }
+        guard (1...limit).contains(elements.count) else {
             fail(elements.isEmpty ? "has none" : "has \(elements.count)", expected: expected)
             return nil
         }
@@ -286,8 +331,7 @@ extension Field {
                 element.fail("\(quoted(text)) has more than a host and a port", expected: expected)
                 return nil
             }
-            // Sentinels listen on another port than what they watch.
-            let port = place.hasPort ? "" : ":\(SharedCacheSentinels.defaultPort)"
+            let port = place.hasPort ? "" : ":\(defaultPort)"
             let scheme = text.contains("://") ? "" : "redis://"
             guard let url = element.redis(scheme + text + port, expected: expected) else {
                 return nil

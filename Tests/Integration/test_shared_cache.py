@@ -660,4 +660,4 @@ def test_a_configuration_that_cannot_be_used_is_said_where_it_is(workspace):
     assert "cache.shared.keyFile" in errors({"url": "redis://localhost", "keyFile": str(short)})
     assert "too short" in errors({"url": "redis://localhost", "keyFile": str(short)})
     assert "has no keyFile" in errors({"url": "redis://localhost"})
-    assert "not yet supported" in errors({"url": "unix:/run/r", "cluster": ["a"]})
+    assert "is given beside url" in errors({"url": "unix:/run/r", "cluster": ["a"]})

@@ -29,12 +29,14 @@ struct ClusterLinksTests {
         try #require(RedisNode(host: Array(name.utf8), port: 1))
     }
 
+    private func text(_ text: String) -> RESPValue { .bulk(Array(text.utf8)) }
+
     private func topology(_ ranges: [(String, Int, Int)]) throws -> ClusterTopology {
         let reply = RESPValue.array(
             ranges.map { name, first, last in
                 .array([
                     .integer(Int64(first)), .integer(Int64(last)),
-                    .array([.string(name), .integer(1)]),
+                    .array([text(name), .integer(1)]),
                 ])
             })
         return try ClusterTopology(slots: reply, asked: node("asked"))
@@ -49,8 +51,10 @@ struct ClusterLinksTests {
         _ = link.connection.connected(now: 0)
         _ = link.connection.replied(
             .map([
-                RESPEntry("server", .string("redis")), RESPEntry("proto", .integer(3)),
-                RESPEntry("mode", .string("cluster")), RESPEntry("role", .string("master")),
+                RESPEntry(key: text("server"), value: text("redis")),
+                RESPEntry(key: text("proto"), value: .integer(3)),
+                RESPEntry(key: text("mode"), value: text("cluster")),
+                RESPEntry(key: text("role"), value: text("master")),
             ]))
         return link
     }
@@ -143,8 +147,8 @@ struct ClusterLinksTests {
         #expect(links.link(of: 0)?.node?.host == "b")
         // It moves on without having been asked anything.
         answer(old)
-        let back = try #require(
-            links.topology(moving: 0, from: try #require(links.owner(of: 0)), to: try node("a")))
+        let owner = try #require(links.owner(of: 0))
+        let back = try #require(links.topology(moving: 0, from: owner, to: try node("a")))
         _ = links.adopt(back, home: home) { link(to: $0) }
         #expect(links.unsettled.isEmpty && links.link(of: 0) === old)
     }

@@ -11,7 +11,8 @@ import Threads
 /// Redis. It has no index; it answers later; and it may be slow, full or away.
 ///
 /// One thread with one loop and one connection carries out what all workers ask of it, in the order
-/// in which that was queued under the locks of the keys: what is queued by then is one write.
+/// in which that was queued under the locks of the keys: what is queued by then is one write. To a
+/// cluster it has a connection to each master, and that order holds for each key.
 /// Lookups are made by the workers themselves where nothing has to be in order (``LookupLink``).
 /// No caller waits for it. What is queued is bounded; lookups end at their deadline.
 ///

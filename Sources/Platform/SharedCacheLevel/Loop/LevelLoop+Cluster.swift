@@ -35,16 +35,18 @@ extension LevelLoop {
     /// Whether commands may be written: one that is for a node without room would be late.
     var hasRoom: Bool {
         guard let cluster else { return home.hasRoom }
-        var hasRoom = true
-        for link in [home] + cluster.links {
-            if link.hasRoom {
-                link.fullSince = nil
-            } else {
-                link.fullSince = link.fullSince ?? now
-                hasRoom = false
-            }
-        }
+        var hasRoom = hasRoom(home)
+        for link in cluster.links where !self.hasRoom(link) { hasRoom = false }
         return hasRoom
+    }
+
+    private func hasRoom(_ link: ServerLink) -> Bool {
+        if link.hasRoom {
+            link.fullSince = nil
+        } else if link.fullSince == nil {
+            link.fullSince = now
+        }
+        return link.fullSince == nil
     }
 
     /// Whether there is room to look again for what others fetch.
@@ -300,12 +302,13 @@ extension LevelLoop {
         case .moved(let place):
             level.shared.withLock { $0.statistics.moved += 1 }
             wantTopology()
-            guard let asked = link.node, let node = place.node(asked: asked),
-                let changed = cluster?.topology(moving: place.slot, from: link, to: node)
-            else { return }
+            guard let asked = link.node, let node = place.node(asked: asked) else { return }
             // Whoever works on a reply goes on with what it is about first.
             loop.afterTurn { [self] in
-                if changed != cluster?.topology { adopt(changed) }
+                guard let cluster, endsAt == nil,
+                    let topology = cluster.topology(moving: place.slot, from: link, to: node)
+                else { return }
+                adopt(topology)
                 updateDeadline()
             }
         case .ask(let place):

@@ -240,6 +240,29 @@ static inline int pinfold_SHA256(
 #pragma clang diagnostic pop
 }
 
+// The state of SHA-256 after what many digests begin with.
+static inline int pinfold_SHA256_begin(SHA256_CTX *state, const void *bytes, size_t count) {
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+    return SHA256_Init(state) && SHA256_Update(state, bytes, count);
+#pragma clang diagnostic pop
+}
+
+// The SHA-256 of what a state has taken and of three pieces after it. The state stays as it is.
+static inline int pinfold_SHA256_end(
+    const SHA256_CTX *state, const void *first, size_t first_count, const void *second,
+    size_t second_count, const void *third, size_t third_count, unsigned char *digest) {
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+    SHA256_CTX context = *state;
+    int succeeds = SHA256_Update(&context, first, first_count)
+        && SHA256_Update(&context, second, second_count)
+        && SHA256_Update(&context, third, third_count) && SHA256_Final(digest, &context);
+    OPENSSL_cleanse(&context, sizeof context);
+    return succeeds;
+#pragma clang diagnostic pop
+}
+
 static const uint64_t pinfold_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t pinfold_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 static const uint64_t pinfold_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;

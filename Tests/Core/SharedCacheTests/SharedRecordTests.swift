@@ -205,7 +205,7 @@ struct SharedRecordTests {
             Array("record".utf8).withUnsafeBytes {
                 secret.code(of: $0, under: Array("name".utf8))
             })
-        #expect(String(decoding: SharedName.hexadecimal(code), as: UTF8.self) == expectedCode)
+        #expect(String(decoding: SharedName.hexadecimal(code.bytes), as: UTF8.self) == expectedCode)
     }
 
     @Test func `need a secret of some length, and a few of them`() throws {

@@ -332,6 +332,34 @@ struct SharedNameTests {
         #expect(try Sample.variant().count == 16)
     }
 
+    /// Gateways of all versions have to find the same: computed by Python's hashlib.
+    @Test func `have the digests that another program computes`() throws {
+        let digest = try #require(Sample.key.withUnsafeBytes { SharedName.digest(of: $0) })
+        #expect(text(digest) == "de8aaf5bd7897853547daeadfb8c5df3")
+        let vary = try #require(VaryKey(bytes: [1, 1, 0x61, 0]))
+        #expect(text(try Sample.variant()) == "4c8da4af2902dcbe")
+        #expect(text(try Sample.variant(vary)) == "9fef8ae4e7f7ad49")
+    }
+
+    @Test func `of a variant are no other's`() throws {
+        let vary = try #require(VaryKey(bytes: [1, 1, 0x61, 0]))
+        func isVariant(_ text: [UInt8], of vary: VaryKey, _ trust: UInt64 = Sample.trust) -> Bool {
+            vary.bytes.withUnsafeBytes { SharedName.isVariant(text, $0, trust: trust) }
+        }
+        let field = try Sample.variant(vary)
+        #expect(isVariant(field, of: vary))
+        #expect(!isVariant(field, of: .none))
+        #expect(!isVariant(field, of: vary, Sample.trust ^ 1))
+        #expect(!isVariant(Array(field.dropLast()), of: vary))
+        #expect(!isVariant(field + [0x30], of: vary))
+        #expect(!isVariant([], of: vary))
+        for place in field.indices {
+            var other = field
+            other[place] ^= 1
+            #expect(!isVariant(other, of: vary), "\(place)")
+        }
+    }
+
     @Test func `are different for different keys, variants and trust`() throws {
         var digests: Set<[UInt8]> = []
         for number in 0..<1000 {

@@ -35,7 +35,7 @@ package struct SharedName: Sendable, Hashable {
 
     /// The digest of a cache key: 128 bits, in hexadecimal. `nil` only without memory.
     package static func digest(of key: UnsafeRawBufferPointer) -> [UInt8]? {
-        digest("key", key)
+        keyBeginning?.digest(key)?.withBytes { hexadecimal($0[..<16]) }
     }
 
     /// - Parameter further: bytes for which there is to be room.
@@ -57,8 +57,27 @@ package struct SharedName: Sendable, Hashable {
     /// The digest of a variant: 64 bits, in hexadecimal. Responses that were obtained under
     /// different trust do not replace each other.
     package static func variant(_ vary: VaryKey, trust: UInt64) -> [UInt8]? {
-        let all = SharedBytes.number(trust) + vary.bytes
-        return all.withUnsafeBytes { digest("variant", $0) }.map { Array($0.prefix(16)) }
+        let digest = vary.bytes.withUnsafeBytes { variantBeginning?.digest(trust, $0) }
+        return digest?.withBytes { hexadecimal($0[..<8]) }
+    }
+
+    /// Whether a text is the digest of a variant (`variant(_:trust:)`).
+    /// - Parameter vary: the bytes of its Vary key.
+    static func isVariant(
+        _ text: [UInt8], _ vary: UnsafeRawBufferPointer, trust: UInt64
+    ) -> Bool {
+        guard text.count == 16, let digest = variantBeginning?.digest(trust, vary) else {
+            return false
+        }
+        return digest.withBytes { bytes in
+            for index in 0..<8
+            where text[2 * index] != digit(bytes[index] >> 4)
+                || text[2 * index + 1] != digit(bytes[index] & 15)
+            {
+                return false
+            }
+            return true
+        }
     }
 
     package func value(_ digest: [UInt8], variant: [UInt8]) -> [UInt8] {
@@ -94,18 +113,10 @@ package struct SharedName: Sendable, Hashable {
 
     // MARK: Texts
 
-    private static let domain = Array("pinfold shared cache: ".utf8)
-
-    static func digest(_ purpose: StaticString, _ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
-        let purpose = UnsafeRawBufferPointer(
-            start: purpose.utf8Start, count: purpose.utf8CodeUnitCount)
-        var domain: [UInt8] = []
-        domain.reserveCapacity(Self.domain.count + purpose.count + 1)
-        domain.append(contentsOf: Self.domain)
-        domain.append(contentsOf: purpose)
-        domain.append(0)
-        return SharedDigest.sha256(domain, bytes).map { hexadecimal($0[..<16]) }
-    }
+    private static let keyBeginning = DigestBeginning(
+        Array("pinfold shared cache: key\0".utf8))
+    private static let variantBeginning = DigestBeginning(
+        Array("pinfold shared cache: variant\0".utf8))
 
     static func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 2 * bytes.count) { text, count in

@@ -108,7 +108,7 @@ package struct SharedRecord: Sendable {
         guard let code = bytes.withUnsafeBytes({ secret.code(of: $0, under: name) }) else {
             return nil
         }
-        return bytes + code
+        return bytes + code.bytes
     }
 
     // MARK: Reading
@@ -141,13 +141,12 @@ package struct SharedRecord: Sendable {
             throw .wrongLength
         }
         let id = SharedBytes.number(bytes, at: 8, as: UInt32.self)
-        guard let secret = keyring.secret(id) else { throw .unknownSecret(id) }
         let end = count - SharedSecret.codeBytes
-        guard
-            secret.accepts(
-                UnsafeRawBufferPointer(rebasing: bytes[end..<count]),
-                of: UnsafeRawBufferPointer(rebasing: bytes[..<end]), under: name)
-        else { throw .wrongCode }
+        let isAccepted = keyring.accepts(
+            UnsafeRawBufferPointer(rebasing: bytes[end..<count]),
+            of: UnsafeRawBufferPointer(rebasing: bytes[..<end]), under: name, by: id)
+        guard let isAccepted else { throw .unknownSecret(id) }
+        guard isAccepted else { throw .wrongCode }
         // From here on it is what a gateway has written.
         guard bytes[5] == kind.rawValue else { throw .otherKind(bytes[5]) }
         self.count = count

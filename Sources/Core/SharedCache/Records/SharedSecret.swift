@@ -5,8 +5,9 @@ import COpenSSL
 package struct SharedSecret: Sendable {
     /// Distinguishes secrets. It tells nothing about them: it is a part of a digest.
     package let id: UInt32
-    private let inner: [UInt8]
-    private let outer: [UInt8]
+    /// The key's two blocks, which every code begins with.
+    private let inner: DigestBeginning
+    private let outer: DigestBeginning
 
     /// The fewest bytes of a secret, and the most.
     package static let byteCounts = 32...1024
@@ -24,13 +25,16 @@ package struct SharedSecret: Sendable {
     private init?(unchecked bytes: [UInt8]) {
         // A key of its own, so that nothing else that is made of the same file helps to forge.
         let purpose = Array("pinfold shared cache: records\0".utf8)
-        guard let key = SharedDigest.sha256(purpose, bytes),
-            let id = SharedDigest.sha256(Array("pinfold shared cache: id\0".utf8), key)
+        guard let key = SharedDigest(of: purpose, bytes)?.bytes,
+            let id = SharedDigest(of: Array("pinfold shared cache: id\0".utf8), key)
         else { return nil }
-        self.id = id[..<4].reversed().reduce(0) { $0 << 8 | UInt32($1) }
         let padded = key + [UInt8](repeating: 0, count: Self.blockBytes - key.count)
-        inner = padded.map { $0 ^ 0x36 }
-        outer = padded.map { $0 ^ 0x5C }
+        guard let inner = DigestBeginning(padded.map { $0 ^ 0x36 }),
+            let outer = DigestBeginning(padded.map { $0 ^ 0x5C })
+        else { return nil }
+        self.id = id.withBytes { SharedBytes.number($0, at: 0) }
+        self.inner = inner
+        self.outer = outer
     }
 
     /// What takes the place of a secret where only the gateways can reach the engine (a Unix
@@ -41,26 +45,21 @@ package struct SharedSecret: Sendable {
     /// - Parameters:
     ///   - name: the name under which it is stored: under another one the code is another.
     ///   - bytes: the record.
-    /// - Returns: 32 bytes; `nil` only if the library is out of memory.
-    func code(of bytes: UnsafeRawBufferPointer, under name: [UInt8]) -> [UInt8]? {
+    /// - Returns: `nil` only if the library is out of memory.
+    func code(of bytes: UnsafeRawBufferPointer, under name: [UInt8]) -> SharedDigest? {
         // HMAC of the name's length, the name and the record.
-        var context: [UInt8] = []
-        context.reserveCapacity(inner.count + 4 + name.count)
-        context.append(contentsOf: inner)
-        withUnsafeBytes(of: UInt32(name.count).littleEndian) { context.append(contentsOf: $0) }
-        context.append(contentsOf: name)
-        guard let digest = SharedDigest.sha256(context, bytes) else { return nil }
-        return SharedDigest.sha256(outer, digest)
+        let digest = name.withUnsafeBytes { inner.digest(UInt32($0.count), $0, bytes) }
+        return digest?.withBytes { outer.digest($0) }
     }
 
     /// Whether a code is that of a record, in a time that does not depend on where it differs.
     func accepts(
         _ code: UnsafeRawBufferPointer, of bytes: UnsafeRawBufferPointer, under name: [UInt8]
     ) -> Bool {
-        guard let own = self.code(of: bytes, under: name), code.count == own.count,
+        guard let own = self.code(of: bytes, under: name), code.count == Self.codeBytes,
             let start = code.baseAddress
         else { return false }
-        return own.withUnsafeBytes { CRYPTO_memcmp($0.baseAddress, start, own.count) == 0 }
+        return own.withBytes { CRYPTO_memcmp($0.baseAddress, start, $0.count) == 0 }
     }
 }
 
@@ -81,6 +80,15 @@ package struct SharedKeyring: Sendable {
     /// The one to write with.
     var signing: SharedSecret { secrets[0] }
 
-    /// The one with this number; `nil` if it is not accepted.
-    func secret(_ id: UInt32) -> SharedSecret? { secrets.first { $0.id == id } }
+    /// Whether a code is that of a record, by the secret with this number; `nil` if that is not
+    /// accepted.
+    func accepts(
+        _ code: UnsafeRawBufferPointer, of bytes: UnsafeRawBufferPointer, under name: [UInt8],
+        by id: UInt32
+    ) -> Bool? {
+        for index in secrets.indices where secrets[index].id == id {
+            return secrets[index].accepts(code, of: bytes, under: name)
+        }
+        return nil
+    }
 }

@@ -49,11 +49,11 @@ package struct SharedChunks: Sendable, Hashable {
         of bytes: UnsafeRawBufferPointer, _ number: UInt32, of body: SharedToken,
         under name: [UInt8], by keyring: SharedKeyring
     ) -> [UInt8]? {
-        guard let digest = SharedDigest.sha256(bytes) else { return nil }
+        guard let digest = SharedDigest(of: bytes) else { return nil }
         return SharedRecord.write(
             .chunk,
             [
-                (.body, SharedBytes.number(UInt64(bytes.count)) + digest),
+                (.body, SharedBytes.number(UInt64(bytes.count)) + digest.bytes),
                 (.chunkIndex, SharedBytes.number(number)), (.token, body.bytes),
             ], under: name, by: keyring)
     }
@@ -88,9 +88,8 @@ package struct SharedChunks: Sendable, Hashable {
         let count: UInt64 = SharedBytes.number(content, at: 0)
         guard UInt64(chunk.count) == count, count > 0, count <= UInt64(chunkSizes.upperBound)
         else { throw .wrongLength }
-        guard let digest = SharedDigest.sha256(chunk), digest.elementsEqual(content[8...]) else {
-            throw .wrongBody
-        }
+        let digest = SharedDigest(UnsafeRawBufferPointer(rebasing: content[8...]))
+        guard SharedDigest(of: chunk) == digest else { throw .wrongBody }
         return chunk
     }
 }

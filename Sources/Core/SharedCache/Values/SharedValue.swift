@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTPCore
 
 /// A response as it is stored in the engine.
 ///
@@ -8,7 +9,7 @@ package struct SharedValue: Sendable, Equatable {
     /// Where the body is.
     package enum Body: Sendable, Hashable {
         /// After the record.
-        case inline(count: UInt64, digest: [UInt8])
+        case inline(count: UInt64, digest: SharedDigest)
         /// In chunks with names of their own.
         case chunks(SharedChunks)
     }
@@ -48,7 +49,7 @@ package struct SharedValue: Sendable, Equatable {
         let record = try SharedRecord(.value, bytes, under: name, by: keyring)
         recordCount = record.count
         let keyPlace = try record.required(.key)
-        guard keyPlace.count == key.count, bytes[keyPlace].elementsEqual(key) else {
+        guard UnsafeRawBufferPointer(rebasing: bytes[keyPlace]).hasSameBytes(as: key) else {
             throw .otherKey
         }
         vary = try record.required(.varyKey)
@@ -69,8 +70,9 @@ package struct SharedValue: Sendable, Equatable {
             record.range(.staleSince) == nil
             ? nil : SharedBytes.number(try record.content(.staleSince, bytes, count: 8), at: 0)
         body = try Self.body(record, bytes)
-        guard let key = VaryKey(bytes: [UInt8](bytes[vary])),
-            SharedName.variant(key, trust: trust) == variant
+        let varyBytes = UnsafeRawBufferPointer(rebasing: bytes[vary])
+        guard varyBytes.isEmpty || VaryKey(bytes: [UInt8](varyBytes)) != nil,
+            SharedName.isVariant(variant, varyBytes, trust: trust)
         else { throw .otherKey }
     }
 
@@ -81,7 +83,8 @@ package struct SharedValue: Sendable, Equatable {
         case (.some, nil):
             let content = try record.content(.body, bytes, count: 8 + SharedDigest.byteCount)
             return .inline(
-                count: SharedBytes.number(content, at: 0), digest: [UInt8](content[8...]))
+                count: SharedBytes.number(content, at: 0),
+                digest: SharedDigest(UnsafeRawBufferPointer(rebasing: content[8...])))
         case (nil, .some):
             let content = try record.content(.chunks, bytes, count: SharedChunks.byteCount)
             guard let chunks = SharedChunks(content) else { throw .malformed }
@@ -100,7 +103,7 @@ package struct SharedValue: Sendable, Equatable {
             throw .wrongLength
         }
         let body = UnsafeRawBufferPointer(rebasing: bytes[recordCount...])
-        guard SharedDigest.sha256(body) == digest else { throw .wrongBody }
+        guard SharedDigest(of: body) == digest else { throw .wrongBody }
         return body
     }
 }
@@ -137,7 +140,7 @@ package struct SharedValueDraft: Sendable {
     package func record(
         body: UnsafeRawBufferPointer, under name: [UInt8], by keyring: SharedKeyring
     ) -> [UInt8]? {
-        guard let digest = SharedDigest.sha256(body) else { return nil }
+        guard let digest = SharedDigest(of: body) else { return nil }
         return record(
             .inline(count: UInt64(body.count), digest: digest), under: name, by: keyring)
     }
@@ -162,7 +165,7 @@ package struct SharedValueDraft: Sendable {
         ]
         switch body {
         case .inline(let count, let digest):
-            fields.append((.body, SharedBytes.number(count) + digest))
+            fields.append((.body, SharedBytes.number(count) + digest.bytes))
         case .chunks(let chunks): fields.append((.chunks, chunks.bytes))
         }
         if let staleSince { fields.append((.staleSince, SharedBytes.number(staleSince))) }

@@ -161,6 +161,27 @@ struct SharedRecordTests {
         }
     }
 
+    @Test func `have each of their known fields where it is`() throws {
+        let keyring = try Sample.keyring(1)
+        for missing in [nil] + SharedField.allCases.map(Optional.some) {
+            var fields = SharedField.allCases.filter { $0 != missing }.map {
+                ($0.rawValue, [UInt8](repeating: UInt8($0.rawValue), count: Int($0.rawValue) - 1))
+            }
+            fields.append((SharedField.critical - 1, [1, 2]))
+            fields.insert((0, [3]), at: 0)
+            let bytes = try #require(
+                SharedRecord.write(.note, numbered: fields, under: Sample.name, by: keyring))
+            let record = try bytes.withUnsafeBytes {
+                try SharedRecord.alone(.note, $0, under: Sample.name, by: keyring)
+            }
+            for field in SharedField.allCases {
+                let content = record.range(field).map { Array(bytes[$0]) }
+                let written = fields.first { $0.0 == field.rawValue }?.1
+                #expect(content == written, "\(field) without \(String(describing: missing))")
+            }
+        }
+    }
+
     @Test func `say how long they are when they begin`() throws {
         let keyring = try Sample.keyring(1)
         for sample in try Sample.alone(by: keyring) {

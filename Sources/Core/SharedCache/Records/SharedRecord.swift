@@ -35,6 +35,8 @@ package struct SharedRecord: Sendable {
     }
 
     static let magic = Array("PFSC".utf8)
+    /// The same as a number, the lowest byte first.
+    private static let magicNumber: UInt32 = 0x4353_4650
     /// The version of the format, and what was added to it.
     static let major: UInt8 = 1
     static let minor: UInt16 = 0
@@ -44,8 +46,16 @@ package struct SharedRecord: Sendable {
     /// Fields at most.
     static let maximumFields = 256
 
-    /// Where the fields are.
-    private let fields: [(number: UInt16, range: Range<Int>)]
+    /// Where each of the known fields is, by its number. Not an array: there is a record of each
+    /// response that is looked up.
+    private let places: InlineArray<22, Place>
+
+    /// Where a field is. None begins at 0, where the header is.
+    private struct Place: Sendable {
+        var start: UInt32 = 0
+        var end: UInt32 = 0
+    }
+
     /// The bytes of the record, without the body.
     package let count: Int
 
@@ -122,7 +132,9 @@ package struct SharedRecord: Sendable {
             guard bytes.starts(with: magic.prefix(bytes.count)) else { throw .notOurs }
             return nil
         }
-        guard bytes.starts(with: magic) else { throw .notOurs }
+        guard SharedBytes.number(bytes, at: 0, as: UInt32.self) == magicNumber else {
+            throw .notOurs
+        }
         guard bytes[4] == major else { throw .unknownMajor(bytes[4]) }
         let size = SharedBytes.number(bytes, at: 12, as: UInt32.self)
         guard size <= maximumFieldBytes else { throw .wrongLength }
@@ -150,34 +162,37 @@ package struct SharedRecord: Sendable {
         // From here on it is what a gateway has written.
         guard bytes[5] == kind.rawValue else { throw .otherKind(bytes[5]) }
         self.count = count
-        fields = try Self.fields(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+        places = try Self.places(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
     }
 
-    private static func fields(
+    private static func places(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(SharedRecordError) -> [(number: UInt16, range: Range<Int>)] {
-        var found: [(number: UInt16, range: Range<Int>)] = []
+    ) throws(SharedRecordError) -> InlineArray<22, Place> {
+        var places = InlineArray<22, Place>(repeating: Place())
         var place = headerBytes
+        var (count, last) = (0, -1)
         while place < bytes.count {
             guard bytes.count - place >= 6 else { throw .malformed }
             let number = SharedBytes.number(bytes, at: place, as: UInt16.self)
             let size = Int(SharedBytes.number(bytes, at: place + 2, as: UInt32.self))
             place += 6
-            guard size <= bytes.count - place, found.count < maximumFields,
-                found.last.map({ $0.number < number }) ?? true
-            else { throw .malformed }
-            guard SharedField(rawValue: number) != nil || number < SharedField.critical else {
-                throw .unsupportedField(number)
+            guard size <= bytes.count - place, count < maximumFields, last < Int(number) else {
+                throw .malformed
             }
-            found.append((number, place..<place + size))
+            guard number < SharedField.critical else { throw .unsupportedField(number) }
+            if Int(number) < places.count {
+                places[Int(number)] = Place(start: UInt32(place), end: UInt32(place + size))
+            }
+            (count, last) = (count + 1, Int(number))
             place += size
         }
-        return found
+        return places
     }
 
     /// Where a field is; `nil` if there is none.
     func range(_ field: SharedField) -> Range<Int>? {
-        fields.first { $0.number == field.rawValue }?.range
+        let place = places[Int(field.rawValue)]
+        return place.start > 0 ? Int(place.start)..<Int(place.end) : nil
     }
 
     /// Where a field is that must be there.
@@ -206,7 +221,8 @@ package struct SharedRecord: Sendable {
     }
 }
 
-/// The fields of records. A number is never used for another purpose.
+/// The fields of records. A number is never used for another purpose. A record has a place for each
+/// number up to the highest (``SharedRecord``).
 enum SharedField: UInt16, Sendable, CaseIterable {
     case key = 1
     case varyKey = 2

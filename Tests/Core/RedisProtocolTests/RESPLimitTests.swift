@@ -17,6 +17,8 @@ struct RESPLimitTests {
     /// What is just allowed, what is just not, and why not.
     private static let cases: [(allowed: String, refused: String, RESPError)] = [
         ("+abcd\r\n", "+abcde\r\n", .lineTooLong(limit: 4)),
+        ("$0010\r\n0123456789\r\n", "$00010\r\n", .lineTooLong(limit: 4)),
+        ("*0000\r\n", "*00000\r\n", .lineTooLong(limit: 4)),
         ("$10\r\n0123456789\r\n", "$11\r\n", .bulkTooLong(limit: 10)),
         (
             "$?\r\n;9\r\n012345678\r\n;1\r\n9\r\n;0\r\n",

@@ -30,6 +30,8 @@ private let replies: [(String, RESPValue)] = [
     ),
     ("$0\r\n\r\n", .string("")),
     ("$5\r\nhe\r\no\r\n", .string("he\r\no")),
+    ("$000000005\r\nhello\r\n", .string("hello")),
+    ("$0000000005\r\nhello\r\n", .string("hello")),
     ("!8\r\nERR a\r\nb\r\n", .failing("ERR a\r\nb")),
     ("=8\r\ntxt:Some\r\n", .verbatim(format: Array("txt".utf8), Array("Some".utf8))),
     ("=4\r\nmkd:\r\n", .verbatim(format: Array("mkd".utf8), [])),
@@ -114,6 +116,21 @@ struct RESPReaderTests {
                 #expect(feeding.items == [.reply(value)], "\(text)")
                 #expect(feeding.error == nil, "\(text)")
                 #expect(feeding.isBetweenReplies, "\(text)")
+            }
+        }
+    }
+
+    @Test func `may have more values than there is room for at first`() {
+        for count in [63, 64, 65, 1000] {
+            let numbers = (0..<Int64(count)).map { $0 }
+            let values = numbers.map { ":\($0)\r\n" }.joined()
+            let entries = numbers.map { "+k\($0)\r\n:\($0)\r\n" }.joined()
+            for feeding in Feeding.each("*\(count)\r\n\(values)%\(count)\r\n\(entries)") {
+                let array = RESPValue.array(numbers.map { .integer($0) })
+                let map = RESPValue.map(
+                    numbers.map { RESPEntry(key: .word("k\($0)"), value: .integer($0)) })
+                #expect(feeding.items == [.reply(array), .reply(map)])
+                #expect(feeding.error == nil)
             }
         }
     }

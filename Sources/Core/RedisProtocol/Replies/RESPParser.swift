@@ -29,6 +29,16 @@ package struct RESPParser: Sendable {
         case failed(RESPError)
     }
 
+    /// What the line of a string or an aggregate says of its size.
+    private enum Size: Sendable {
+        case count(Int)
+        /// `?`: it has an end.
+        case unknown
+        /// `-1`: null, in RESP2.
+        case null
+        case malformed
+    }
+
     /// An aggregate that has not ended.
     private struct Frame: Sendable {
         var kind: RESPAggregate
@@ -97,8 +107,12 @@ package struct RESPParser: Sendable {
             }
             switch state {
             case .type:
-                try begin(bytes[position])
+                let type = bytes[position]
+                try begin(type)
                 position += 1
+                if let count = shortCount(of: type, bytes, at: &position) {
+                    return try begin(type, .count(count))
+                }
             case .part:
                 guard bytes[position] == UInt8(ascii: ";") else { throw .misplacedPart }
                 beginLine(of: bytes[position])
@@ -129,9 +143,37 @@ package struct RESPParser: Sendable {
     // MARK: Lines
 
     private mutating func beginLine(of type: UInt8) {
-        line.removeAll(keepingCapacity: true)
+        if !line.isEmpty { line.removeAll(keepingCapacity: true) }
         state = .line(type)
     }
+
+    /// The count on a line that has only a few digits, and is here to its end: that of nearly every
+    /// string or aggregate. The line is passed, and not copied. `nil` for every other line, of
+    /// which nothing is passed.
+    private func shortCount(
+        of type: UInt8, _ bytes: Span<UInt8>, at position: inout Int
+    ) -> Int? {
+        switch type {
+        case UInt8(ascii: "$"), UInt8(ascii: "!"), UInt8(ascii: "="), UInt8(ascii: "*"),
+            UInt8(ascii: "~"), UInt8(ascii: "%"), UInt8(ascii: ">"), UInt8(ascii: "|"):
+            break
+        default: return nil
+        }
+        let end = min(bytes.count, position + min(limits.lineBytes, Self.shortDigits))
+        var index = position
+        var count = 0
+        while index < end, ASCII.isDigit(bytes[index]) {
+            count = count * 10 + Int(bytes[index] &- 0x30)
+            index += 1
+        }
+        guard index > position, index + 1 < bytes.count, bytes[index] == 0x0D,
+            bytes[index + 1] == 0x0A
+        else { return nil }
+        position = index + 2
+        return count
+    }
+
+    private static let shortDigits = 9
 
     /// The first byte of a value.
     private mutating func begin(_ type: UInt8) throws(RESPError) {
@@ -156,25 +198,28 @@ package struct RESPParser: Sendable {
     private mutating func readLine(
         _ bytes: Span<UInt8>, at position: inout Int
     ) throws(RESPError) -> Bool {
-        while position < bytes.count {
-            let byte = bytes[position]
-            position += 1
-            if endsLine {
-                guard byte == 0x0A else { throw .malformedLineEnd }
-                endsLine = false
-                return true
+        if !endsLine {
+            let room = limits.lineBytes - line.count
+            let limit = position + min(bytes.count - position, room)
+            var end = position
+            while end < limit, bytes[end] != 0x0D, bytes[end] != 0x0A { end += 1 }
+            bytes.extracting(position..<end).withUnsafeBufferPointer {
+                line.append(contentsOf: $0)
             }
-            switch byte {
+            position = end
+            guard end < bytes.count else { return false }
+            position += 1
+            switch bytes[end] {
             case 0x0D: endsLine = true
             case 0x0A: throw .malformedLineEnd
-            default:
-                guard line.count < limits.lineBytes else {
-                    throw .lineTooLong(limit: limits.lineBytes)
-                }
-                line.append(byte)
+            default: throw .lineTooLong(limit: limits.lineBytes)
             }
         }
-        return false
+        guard position < bytes.count else { return false }
+        position += 1
+        guard bytes[position - 1] == 0x0A else { throw .malformedLineEnd }
+        endsLine = false
+        return true
     }
 
     private mutating func readBytesEnd(
@@ -204,29 +249,41 @@ package struct RESPParser: Sendable {
             guard line.isEmpty else { throw .malformedNull }
             return try value(.null)
         case UInt8(ascii: "#"):
-            switch line {
-            case [UInt8(ascii: "t")]: return try value(.boolean(true))
-            case [UInt8(ascii: "f")]: return try value(.boolean(false))
-            default: throw .malformedBoolean
-            }
+            if line.span.equals("t") { return try value(.boolean(true)) }
+            guard line.span.equals("f") else { throw .malformedBoolean }
+            return try value(.boolean(false))
         case UInt8(ascii: ","):
             guard let number = RESPNumber.double(line) else { throw .malformedDouble }
             return try value(.double(number))
         case UInt8(ascii: "("):
             guard RESPNumber.isBig(line) else { throw .malformedBigNumber }
             return try value(.bigNumber)
-        case UInt8(ascii: "$"): return try beginBulk(.string)
-        case UInt8(ascii: "!"): return try beginBulk(.error)
-        case UInt8(ascii: "="): return try beginBulk(.verbatim)
         case UInt8(ascii: ";"): return try beginPart()
         case UInt8(ascii: "."):
             guard line.isEmpty else { throw .malformedNull }
             return endAggregate()
-        case UInt8(ascii: "*"): return try beginAggregate(.array)
-        case UInt8(ascii: "~"): return try beginAggregate(.set)
-        case UInt8(ascii: "%"): return try beginAggregate(.map)
-        case UInt8(ascii: ">"): return try beginAggregate(.push)
-        case UInt8(ascii: "|"): return try beginAggregate(.attribute)
+        default: return try begin(type, size)
+        }
+    }
+
+    /// What the line says, if it is that of a string or an aggregate.
+    private var size: Size {
+        let line = line.span
+        if let count = RESPNumber.length(line) { return .count(count) }
+        return line.equals("?") ? .unknown : line.equals("-1") ? .null : .malformed
+    }
+
+    /// A string or an aggregate whose line is complete.
+    private mutating func begin(_ type: UInt8, _ size: Size) throws(RESPError) -> RESPToken {
+        switch type {
+        case UInt8(ascii: "$"): return try beginBulk(.string, size)
+        case UInt8(ascii: "!"): return try beginBulk(.error, size)
+        case UInt8(ascii: "="): return try beginBulk(.verbatim, size)
+        case UInt8(ascii: "*"): return try beginAggregate(.array, size)
+        case UInt8(ascii: "~"): return try beginAggregate(.set, size)
+        case UInt8(ascii: "%"): return try beginAggregate(.map, size)
+        case UInt8(ascii: ">"): return try beginAggregate(.push, size)
+        case UInt8(ascii: "|"): return try beginAggregate(.attribute, size)
         default: throw .unknownType(type)
         }
     }
@@ -241,18 +298,17 @@ package struct RESPParser: Sendable {
 
     // MARK: Bulk strings
 
-    private var isStreamed: Bool { line == [UInt8(ascii: "?")] }
-    private var isNullOfRESP2: Bool { line == [UInt8(ascii: "-"), UInt8(ascii: "1")] }
-
-    private mutating func beginBulk(_ kind: RESPBulk) throws(RESPError) -> RESPToken {
-        if kind == .string, isNullOfRESP2 { return try value(.null) }
+    private mutating func beginBulk(
+        _ kind: RESPBulk, _ size: Size
+    ) throws(RESPError) -> RESPToken {
+        if kind == .string, case .null = size { return try value(.null) }
         try count()
-        if kind == .string, isStreamed {
+        if kind == .string, case .unknown = size {
             streamed = 0
             state = .part
             return .bulkBegins(kind, count: nil)
         }
-        guard let count = RESPNumber.length(line.span) else { throw .malformedLength }
+        guard case .count(let count) = size else { throw .malformedLength }
         guard count <= limits.bulkBytes else { throw .bulkTooLong(limit: limits.bulkBytes) }
         guard kind != .verbatim || count >= 4 else { throw .malformedVerbatim }
         state = count == 0 ? .bytesEnd(isPart: false) : .bytes(left: count, isPart: false)
@@ -276,12 +332,14 @@ package struct RESPParser: Sendable {
 
     // MARK: Aggregates
 
-    private mutating func beginAggregate(_ kind: RESPAggregate) throws(RESPError) -> RESPToken {
-        if kind == .array, isNullOfRESP2 { return try value(.null) }
+    private mutating func beginAggregate(
+        _ kind: RESPAggregate, _ size: Size
+    ) throws(RESPError) -> RESPToken {
+        if kind == .array, case .null = size { return try value(.null) }
         try count()
         guard frames.count < limits.depth else { throw .tooDeep(limit: limits.depth) }
         state = .type
-        if isStreamed {
+        if case .unknown = size {
             switch kind {
             case .array, .set, .map: break
             case .push, .attribute: throw .malformedLength
@@ -289,7 +347,7 @@ package struct RESPParser: Sendable {
             frames.append(Frame(kind: kind, left: nil))
             return .aggregateBegins(kind, count: nil)
         }
-        guard var count = RESPNumber.length(line.span) else { throw .malformedLength }
+        guard case .count(var count) = size else { throw .malformedLength }
         guard count <= limits.elements else { throw .tooManyElements(limit: limits.elements) }
         if kind == .map || kind == .attribute { count *= 2 }
         // What is announced is compared as if it were there; it counts when it is.

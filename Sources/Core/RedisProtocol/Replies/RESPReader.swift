@@ -20,6 +20,34 @@ package struct RESPReader: Sendable {
     private struct Partial: Sendable {
         let kind: RESPAggregate
         var values: [RESPValue] = []
+        /// The entries of a map or an attribute, in place of values.
+        var entries: [RESPEntry] = []
+        /// The key of the entry whose value is next.
+        var key: RESPValue?
+
+        /// - Parameter count: how many values are announced, if that is known.
+        init(_ kind: RESPAggregate, count: Int?) {
+            self.kind = kind
+            // What is only announced takes no more memory than this.
+            let count = min(count ?? 0, 64)
+            switch kind {
+            case .array, .set, .push: values.reserveCapacity(count)
+            case .map, .attribute: entries.reserveCapacity(count / 2)
+            }
+        }
+
+        mutating func add(_ value: RESPValue) {
+            switch kind {
+            case .array, .set, .push: values.append(value)
+            case .map, .attribute:
+                if let key {
+                    entries.append(RESPEntry(key: key, value: value))
+                    self.key = nil
+                } else {
+                    key = value
+                }
+            }
+        }
     }
 
     private let limits: RESPLimits
@@ -96,8 +124,8 @@ package struct RESPReader: Sendable {
                 return .bulkEnds
             }
             return add(try endBulk())
-        case .aggregateBegins(let kind, _):
-            partial.append(Partial(kind: kind))
+        case .aggregateBegins(let kind, let count):
+            partial.append(Partial(kind, count: count))
             return nil
         case .aggregateEnds: return endAggregate()
         }
@@ -134,11 +162,7 @@ package struct RESPReader: Sendable {
         switch ended.kind {
         case .array: return add(.array(ended.values))
         case .set: return add(.set(ended.values))
-        case .map:
-            let entries = stride(from: 0, to: ended.values.count, by: 2).map {
-                RESPEntry(key: ended.values[$0], value: ended.values[$0 + 1])
-            }
-            return add(.map(entries))
+        case .map: return add(.map(ended.entries))
         case .push:
             kept = 0
             return .push(ended.values)
@@ -153,7 +177,7 @@ package struct RESPReader: Sendable {
             kept = 0
             return .reply(value)
         }
-        partial[last].values.append(value)
+        partial[last].add(value)
         return nil
     }
 }

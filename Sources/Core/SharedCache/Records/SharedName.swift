@@ -119,13 +119,13 @@ package struct SharedName: Sendable, Hashable {
         Array("pinfold shared cache: variant\0".utf8))
 
     static func hexadecimal(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(2 * bytes.count)
-        for byte in bytes {
-            text.append(digit(byte >> 4))
-            text.append(digit(byte & 15))
+        [UInt8](unsafeUninitializedCapacity: 2 * bytes.count) { text, count in
+            for byte in bytes {
+                text[count] = digit(byte >> 4)
+                text[count + 1] = digit(byte & 15)
+                count += 2
+            }
         }
-        return text
     }
 
     private static func digit(_ value: UInt8) -> UInt8 {

@@ -19,4 +19,15 @@ struct ByteClassTests {
             #expect(ByteClass.isTarget(byte) == isTarget, "\(byte)")
         }
     }
+
+    @Test func `a token ends at the first byte that may not be in one, or at the end`() {
+        for byte in UInt8.min...UInt8.max {
+            let bytes = [0x61, 0x62, byte, 0x63]
+            let isToken = ASCII.isToken(byte)
+            #expect(bytes.span.endOfToken(from: 0, to: 4) == (isToken ? 4 : 2))
+            #expect(bytes.span.endOfToken(from: 2, to: 4) == (isToken ? 4 : 2))
+            #expect(bytes.span.endOfToken(from: 1, to: 2) == 2)
+            #expect(bytes.span.endOfToken(from: 4, to: 4) == 4)
+        }
+    }
 }

@@ -57,6 +57,26 @@ struct FieldIDTests {
         }
     }
 
+    @Test func `the name of a line is found with its colon, wherever the line is`() {
+        for id in Self.known {
+            for before in ["", "x", "A: 1\r\n"] {
+                for after in ["", " value\r\n"] {
+                    let bytes = latin1("\(before)\(id.name):\(after)")
+                    let found = FieldID.name(from: before.utf8.count, in: bytes.span)
+                    #expect(found?.id == id)
+                    #expect(found?.colon == bytes.count - after.utf8.count - 1)
+                }
+            }
+        }
+        let other = FieldID.name(from: 0, in: latin1("X-Mine: 1").span)
+        #expect(other?.id == .other)
+        #expect(other?.colon == 6)
+        for text in ["", ":", ": a", "Date", "Date : a", "Date\r\n:", " Date:", "D\u{E4}te:"] {
+            #expect(FieldID.name(from: 0, in: latin1(text).span) == nil, "\(text)")
+        }
+        #expect(FieldID.name(from: 5, in: latin1("Date:").span) == nil)
+    }
+
     @Test func `a set of fields is one word and holds what was put in`() {
         #expect(FieldID.allCases.count <= 64)
         for id in FieldID.allCases {

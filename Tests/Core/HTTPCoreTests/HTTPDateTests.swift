@@ -98,6 +98,27 @@ struct HTTPDateTests {
         }
     }
 
+    /// Dates in the usual letter case are read in another way than others.
+    @Test func `a date means the same in any letter case, with any byte changed`() {
+        func inOtherCase(_ bytes: [UInt8]) -> [UInt8] {
+            bytes.map { ASCII.isLetter($0) ? $0 ^ 0x20 : $0 }
+        }
+        for seconds in stride(from: Self.now, to: Self.now + 86_400 * 366, by: 86_400 * 30 + 3607) {
+            let bytes = latin1(format(seconds))
+            #expect(HTTPDate.parse(bytes.span, now: Self.now) == seconds)
+            #expect(HTTPDate.parse(inOtherCase(bytes).span, now: Self.now) == seconds)
+            for place in bytes.indices {
+                for byte in UInt8.min...UInt8.max {
+                    var changed = bytes
+                    changed[place] = byte
+                    let usual = HTTPDate.parse(changed.span, now: Self.now)
+                    let other = HTTPDate.parse(inOtherCase(changed).span, now: Self.now)
+                    if usual != other { Issue.record("\(changed)") }
+                }
+            }
+        }
+    }
+
     @Test(arguments: [
         // (now's year, two digits, expected year)
         (2026, 26, 2026), (2026, 75, 2075), (2026, 76, 2076), (2026, 77, 1977), (2026, 0, 2000),

@@ -83,7 +83,7 @@ struct DirectiveScanner {
 
     private mutating func takeToken(in bytes: Span<UInt8>) -> ByteRange {
         let start = position
-        while position < end, ByteClass.isToken(bytes[position]) { position += 1 }
+        position = bytes.endOfToken(from: start, to: end)
         return ByteRange(from: start, to: position)
     }
 

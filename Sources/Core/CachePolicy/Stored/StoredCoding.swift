@@ -40,8 +40,8 @@ extension StoredFlags {
     ///   - facts: those of the head, by whatever directives apply.
     ///   - given: the directives of Cache-Control, whether or not others apply in their place.
     init(
-        codingsOf head: Span<UInt8>, _ facts: ResponseFacts, given: CacheDirectives,
-        options: PolicyOptions
+        codingsOf head: Span<UInt8>, _ facts: borrowing ResponseFacts, given: CacheDirectives,
+        options: borrowing PolicyOptions
     ) {
         self = []
         let isEncoded = facts.present.contains(.contentEncoding)

@@ -138,7 +138,8 @@ extension StoredMetadata {
     ///   - options: the policy; changing it changes the heuristic lifetimes of stored responses.
     /// - Returns: `nil` if the bytes are not a stored head: a damaged row, which is to be dropped.
     public init?(
-        storedHead head: Span<UInt8>, times: StoredTimes, hasQuery: Bool, options: PolicyOptions
+        storedHead head: Span<UInt8>, times: StoredTimes, hasQuery: Bool,
+        options: borrowing PolicyOptions
     ) {
         var lines = StoredLines(head)
         guard head.count <= Int(Int32.max) else { return nil }
@@ -188,9 +189,9 @@ extension StoredMetadata {
     }
 
     private init(
-        _ facts: ResponseFacts, _ marks: StoredFlags, headBytes: UInt32,
+        _ facts: borrowing ResponseFacts, _ marks: StoredFlags, headBytes: UInt32,
         times: StoredTimes, hasQuery: Bool,
-        options: PolicyOptions, isWeak: Bool
+        options: borrowing PolicyOptions, isWeak: Bool
     ) {
         let directives = facts.directives
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)

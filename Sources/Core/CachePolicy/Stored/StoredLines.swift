@@ -29,6 +29,12 @@ struct StoredLines {
 
     /// Creates an iterator that begins after the status line.
     init(_ head: Span<UInt8>) {
+        if StoredHead.isUsual(head), head.starts(with: "HTTP/1.1 ") {
+            position = StoredHead.usualBytes
+            status = 200
+            statusLine = ByteRange(from: 0, to: position)
+            return
+        }
         guard let end = Self.lineEnd(from: 0, in: head), let status = Self.status(in: head) else {
             position = head.count
             isDamaged = true
@@ -46,9 +52,7 @@ struct StoredLines {
         guard position < head.count else { return nil }
         let start = position
         if trailersBegin(in: head) { return nil }
-        var colon = start
-        while colon < head.count, ByteClass.isToken(head[colon]) { colon += 1 }
-        guard colon > start, colon < head.count, head[colon] == UInt8(ascii: ":"),
+        guard let (known, colon) = FieldID.name(from: start, in: head),
             let end = Self.lineEnd(from: colon, in: head)
         else {
             isDamaged = true
@@ -60,10 +64,20 @@ struct StoredLines {
         while from < end - 2, ASCII.isWhitespace(head[from]) { from += 1 }
         var to = end - 2
         while to > from, ASCII.isWhitespace(head[to - 1]) { to -= 1 }
-        let name = ByteRange(from: start, to: colon)
         return StoredLine(
-            id: StoredFieldName.id(of: name, in: head), name: name,
+            id: Self.isUsed(known) ? known : .other, name: ByteRange(from: start, to: colon),
             value: ByteRange(from: from, to: to), line: ByteRange(from: start, to: end))
+    }
+
+    /// Whether the policy looks for the field in stored heads.
+    private static func isUsed(_ id: FieldID) -> Bool {
+        switch id {
+        case .age, .date, .etag, .vary, .pragma, .expires, .setCookie, .cacheStatus,
+            .cacheControl, .lastModified, .contentRange, .contentLength, .contentLocation,
+            .contentEncoding, .cdnCacheControl:
+            true
+        default: false
+        }
     }
 
     /// Whether the empty line before the trailers is next. It is passed, and the iterator at its
@@ -109,32 +123,5 @@ struct StoredLines {
             let status = DecimalNumber.parse(code, in: head), status >= 200
         else { return nil }
         return UInt16(status)
-    }
-}
-
-/// The field names that the policy looks for in stored heads.
-enum StoredFieldName {
-    /// The field's ID; `other` if the policy does not use the field.
-    static func id(of name: ByteRange, in head: Span<UInt8>) -> FieldID {
-        func named(_ text: StaticString) -> Bool { head.holds(lowercase: text, at: name) }
-        switch name.count {
-        case 3 where named("age"): return .age
-        case 4 where named("date"): return .date
-        case 4 where named("etag"): return .etag
-        case 4 where named("vary"): return .vary
-        case 6 where named("pragma"): return .pragma
-        case 7 where named("expires"): return .expires
-        case 10 where named("set-cookie"): return .setCookie
-        case 11 where named("set-cookie2"): return .setCookie
-        case 12 where named("cache-status"): return .cacheStatus
-        case 13 where named("cache-control"): return .cacheControl
-        case 13 where named("last-modified"): return .lastModified
-        case 13 where named("content-range"): return .contentRange
-        case 14 where named("content-length"): return .contentLength
-        case 16 where named("content-location"): return .contentLocation
-        case 16 where named("content-encoding"): return .contentEncoding
-        case 17 where named("cdn-cache-control"): return .cdnCacheControl
-        default: return .other
-        }
     }
 }

@@ -12,6 +12,22 @@ extension FieldID {
         return count < 14 ? recognize(medium: name, count) : recognize(long: name, count)
     }
 
+    /// The name at the beginning of a field line: which field it is, `other` if it is not a known
+    /// one, and where its colon is. `nil` if the line does not begin with a token and a colon.
+    /// - Parameter start: where the line begins.
+    public static func name(
+        from start: Int, in bytes: Span<UInt8>
+    ) -> (id: FieldID, colon: Int)? {
+        bytes.withUnsafeBufferPointer { buffer in
+            guard let bytes = HeadBytes(buffer, count: buffer.count) else { return nil }
+            let colon = bytes.endOfToken(from: start)
+            guard colon > start, colon < bytes.count, bytes[colon] == Byte.colon else {
+                return nil
+            }
+            return (recognize(bytes, from: start, to: colon), colon)
+        }
+    }
+
     /// Classifies the bytes `start..<end`, which are not a known name and end before a colon:
     /// `other`, `disguised`, or `nil` if they are not a token.
     @inline(never)

@@ -71,3 +71,12 @@ public enum ByteClass {
         }
     }
 }
+
+extension Span where Element == UInt8 {
+    /// The first byte in `start..<end` that may not be in a token, or `end`.
+    public func endOfToken(from start: Int, to end: Int) -> Int {
+        var index = start
+        while index < end, ByteClass.isToken(self[index]) { index &+= 1 }
+        return index
+    }
+}

@@ -6,10 +6,8 @@ extension SharedToken {
     /// - Parameter identity: which run of the program, and which history of its data, the node
     ///   goes on with.
     package func ofNode(_ identity: [UInt8]) -> SharedToken? {
-        SharedDigest(of: bytes, identity).map { digest in
-            digest.withBytes {
-                SharedToken(UnsafeRawBufferPointer(rebasing: $0[..<Self.byteCount]))
-            }
+        SharedDigest(of: bytes, identity)?.withBytes {
+            SharedToken(UnsafeRawBufferPointer(rebasing: $0[..<Self.byteCount]))
         }
     }
 }

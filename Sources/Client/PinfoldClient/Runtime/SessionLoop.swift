@@ -95,15 +95,16 @@ final class SessionLoop {
         do throws(Errno) { try environment.start() } catch { return nil }
     }
 
-    /// Returns the engine's entry point for requests with a given route.
-    ///
-    /// - Parameter acceptsAnyStored: Whether any stored response is used.
-    func ingress(through proxy: ProxyRoute?, acceptingAnyStored acceptsAnyStored: Bool) -> Ingress {
-        guard proxy != nil || acceptsAnyStored else { return ingress }
+    /// Returns the engine's entry point for a request.
+    func ingress(of request: TransferRequest) -> Ingress {
+        guard request.proxy != nil || request.acceptsAnyStored || request.speaksOnlyHTTP1 else {
+            return ingress
+        }
         return Ingress(
             name: ingress.name, label: ingress.label, endpoint: ingress.endpoint,
-            role: proxy.map { .proxied($0) } ?? .forward, isIntermediary: false,
-            acceptsAnyStored: acceptsAnyStored)
+            role: request.proxy.map { .proxied($0) } ?? .forward, isIntermediary: false,
+            acceptsAnyStored: request.acceptsAnyStored,
+            speaksOnlyHTTP1: request.speaksOnlyHTTP1)
     }
 
     /// The text of a server's address: many consecutive requests go to the same one.

@@ -202,6 +202,7 @@ public final class SessionManager: Sendable {
             contentHasEnd: content.map { $0.length != nil } ?? true, priority: options.priority,
             idleMilliseconds: max(1, milliseconds), queueMilliseconds: max(1, queue),
             remainingMilliseconds: max(1, remainingTime.wholeMilliseconds),
+            speaksOnlyHTTP1: options.httpVersion == .http1Only,
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
             acceptsAnyStored: options.cachePolicy.acceptsAnyStored,

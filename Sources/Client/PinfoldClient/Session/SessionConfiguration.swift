@@ -287,25 +287,6 @@ public enum QueueOrder: Sendable, Hashable, CaseIterable {
     case lastInFirstOut
 }
 
-/// The priority of a queued request among those of its session.
-public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
-    /// Started after all others.
-    case low
-    /// Started after ``high`` and before ``low``.
-    case normal
-    /// Started before all others.
-    case high
-
-    /// The index of the priority; the highest is 0.
-    package var index: Int {
-        switch self {
-        case .high: 0
-        case .normal: 1
-        case .low: 2
-        }
-    }
-}
-
 /// Options for a single request.
 public struct RequestOptions: Sendable {
     /// Overrides ``SessionConfiguration/requestTimeout``.
@@ -317,8 +298,10 @@ public struct RequestOptions: Sendable {
     /// Which versions of HTTP are spoken with the server, or `nil` for
     /// ``SessionConfiguration/httpVersion``. A session of HTTP/1.1 has no request over HTTP/2.
     public var httpVersion: HTTPVersionChoice?
-    /// The request's priority while it is queued.
-    public var priority = TaskPriorityLevel.normal
+    /// The request's priority while it is queued, and that of its response in the eyes of the
+    /// server, which is told if it is not the usual one. A Priority field set by the caller is sent
+    /// unchanged.
+    public var priority = RequestPriority.normal
     /// Overrides ``SessionConfiguration/proxies``.
     public var proxies: ProxyConfiguration?
     /// Overrides ``SessionConfiguration/redirects``.

@@ -146,6 +146,7 @@ public final class SessionManager: Sendable {
             completed.headerFields.append(field)
         }
         options.cachePolicy.apply(to: &completed.headerFields)
+        options.priority.apply(to: &completed.headerFields)
         if options.decodesContent ?? configuration.decodesContent,
             !completed.headerFields.contains(.acceptEncoding)
         {

@@ -10,7 +10,7 @@ final class TransferRequest: Sendable {
     /// The head in the form that the engine expects.
     let head: [UInt8]
     let content: OutgoingContent
-    let priority: TaskPriorityLevel
+    let priority: RequestPriority
     /// The idle timeout in milliseconds.
     let idleMilliseconds: Int64
     /// How long the request may be queued without progress of those before it, in milliseconds.
@@ -38,7 +38,7 @@ final class TransferRequest: Sendable {
 
     init(
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
-        content: OutgoingContent, contentHasEnd: Bool = true, priority: TaskPriorityLevel,
+        content: OutgoingContent, contentHasEnd: Bool = true, priority: RequestPriority,
         idleMilliseconds: Int64, queueMilliseconds: Int64, remainingMilliseconds: Int64,
         totalMilliseconds: Int64, channel: TransferChannel,
         needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil,

@@ -135,7 +135,7 @@ private final class Queue {
         queue = RequestQueue(perOrigin: perOrigin, total: total, order: order)
     }
 
-    func add(_ number: UInt64, to origin: RequestOrigin, priority: TaskPriorityLevel) -> Bool {
+    func add(_ number: UInt64, to origin: RequestOrigin, priority: RequestPriority) -> Bool {
         queue.add(number, to: origin, priority: priority)
     }
 
@@ -194,6 +194,21 @@ struct RequestQueueTests {
         #expect(queue.remove(4, of: a) == [2])
     }
 
+    @Test func `starts the more urgent ones first`() throws {
+        let queue = Queue(perOrigin: 1, total: 9, order: .firstInFirstOut)
+        let a = try origin("a")
+        #expect(queue.add(100, to: a, priority: .normal))
+        for number in 0...7 as ClosedRange<UInt64> {
+            #expect(!queue.add(number, to: a, priority: RequestPriority(urgency: 7 - Int(number))))
+        }
+        var (taken, last) = ([UInt64](), UInt64(100))
+        while let next = queue.remove(last, of: a).first {
+            taken.append(next)
+            last = next
+        }
+        #expect(taken == [7, 6, 5, 4, 3, 2, 1, 0])
+    }
+
     @Test func `skips those that were given up`() throws {
         let queue = Queue(perOrigin: 1, total: 9, order: .firstInFirstOut)
         let a = try origin("a")
@@ -236,7 +251,7 @@ struct RequestQueueTests {
         for number in 1...3000 as ClosedRange<UInt64> {
             let place = Int.random(in: 0..<3, using: &generator)
             waiting[number] = place
-            let priority = TaskPriorityLevel.allCases.randomElement(using: &generator) ?? .normal
+            let priority = RequestPriority(urgency: Int.random(in: 0...7, using: &generator))
             if queue.add(number, to: origins[place], priority: priority) { begin([number]) }
             if Bool.random(using: &generator), let one = waiting.randomElement(using: &generator) {
                 end(one.key, at: one.value)

@@ -1,19 +1,19 @@
 /// Determines which requests of a session are active and which wait. The number of active requests
 /// is limited per origin and in total.
 ///
-/// Waiting requests are started by descending priority; among equal priorities, the oldest (or the
-/// youngest) comes first. It is a value that knows only increasing numbers.
+/// Waiting requests are started by their urgency, the lowest number first; among equal ones, the
+/// oldest (or the youngest) comes first. It is a value that knows only increasing numbers.
 package struct RequestQueue: Sendable {
     /// The requests to one origin.
     private struct OriginQueue {
         var active = 0
-        /// The waiting requests by priority, the highest first.
+        /// The waiting requests by their urgency.
         var waiting = Array(
-            repeating: WaitingNumbers(), count: TaskPriorityLevel.allCases.count)
+            repeating: WaitingNumbers(), count: RequestPriority.urgencies.count)
 
         var isEmpty: Bool { active == 0 && level == nil }
 
-        /// The highest priority with a waiting request.
+        /// The first urgency with a waiting request.
         var level: Int? { waiting.indices.first { !waiting[$0].isEmpty } }
     }
 
@@ -63,14 +63,14 @@ package struct RequestQueue: Sendable {
     /// Adds a request. Returns whether it begins at once; otherwise ``remove(_:of:)`` returns it
     /// when it may begin.
     package mutating func add(
-        _ number: UInt64, to origin: RequestOrigin, priority: TaskPriorityLevel
+        _ number: UInt64, to origin: RequestOrigin, priority: RequestPriority
     ) -> Bool {
         let most = most(at: origin)
         let total = total
         let begins = active.count < total
         let isActive = change(origin) { queue in
             guard begins, queue.active < most else {
-                queue.waiting[priority.index].insert(number)
+                queue.waiting[priority.urgency].insert(number)
                 return false
             }
             queue.active += 1
@@ -136,7 +136,7 @@ package struct RequestQueue: Sendable {
     }
 
     /// Returns the origin whose request is next: among those below their limit, the one whose next
-    /// request has the highest priority; if equal, the oldest (or the youngest).
+    /// request is the most urgent; if equal, the oldest (or the youngest).
     private func nextOrigin() -> RequestOrigin? {
         var best: (origin: RequestOrigin, level: Int, number: UInt64)?
         for origin in waitingOrigins {

@@ -64,8 +64,11 @@ package final class RuntimeLoop {
             request.content.close()
             request.channel.fail(.sessionInvalidated())
         case .open(let parts): parts.ended(.runtimeClosed())
+        case .preconnect(let request): request.answer(.sessionInvalidated())
         case .count(let reply): reply(0)
-        case .cancel, .suspend, .resume, .taken, .content, .transport, .close, .work, .stop: break
+        case .cancel, .suspend, .resume, .taken, .content, .transport, .cancelPreconnection,
+            .close, .work, .stop:
+            break
         }
     }
 
@@ -80,6 +83,9 @@ package final class RuntimeLoop {
         case .taken(let number): transfers[number]?.readerCaughtUp()
         case .content(let number, let part): transfers[number]?.contentArrived(part)
         case .transport(let number, let event): transportStreams[number]?.handle(event)
+        case .preconnect(let request): preconnect(request)
+        case .cancelPreconnection(let session, let number):
+            sessions[session]?.cancelPreconnection(number)
         case .close(let number, let cancelling): sessions[number]?.end(cancelling: cancelling)
         case .work(let work): work(self)
         case .stop: loop.stop()
@@ -136,6 +142,13 @@ package final class RuntimeLoop {
         let transfer = Transfer(request, in: session)
         transfers[request.number] = transfer
         session.enqueue(transfer)
+    }
+
+    private func preconnect(_ request: PreconnectRequest) {
+        guard !isClosing, let session = session(request.session), !session.isEnding else {
+            return Self.refuse(.preconnect(request))
+        }
+        session.preconnect(request)
     }
 
     /// Returns a transfer that has not ended.

@@ -17,6 +17,10 @@ enum RuntimeMessage: Sendable {
     case content(transfer: UInt64, ContentPart)
     /// What the task of a transport tells one of its streams.
     case transport(stream: UInt64, TransportEvent)
+    /// Makes connections of a session in advance.
+    case preconnect(PreconnectRequest)
+    /// Cancels that.
+    case cancelPreconnection(session: UInt64, number: UInt64)
     /// Closes a session: at once, or when its transfers have ended.
     case close(session: UInt64, cancelling: Bool)
     /// Runs a closure on the loop's thread, independently of sessions and transfers.

@@ -42,11 +42,13 @@ final class SessionLoop {
     var hasTransport: Bool { transports != nil }
     private let sockets: SessionSockets
     private unowned let runtime: RuntimeLoop
-    private var queue: RequestQueue
+    var queue: RequestQueue
     /// Kept until the last request has ended.
     private let cache: SessionCache?
     /// The number of transfers that have not ended, including waiting ones. The runtime holds them.
     private var transferCount = 0
+    /// The connections that are being made in advance, by their numbers.
+    var preconnections: [UInt64: Preconnection] = [:]
     /// The number of them that are or will become WebSockets, and the maximum.
     private var webSockets = 0
     private let maximumWebSockets: Int
@@ -91,19 +93,20 @@ final class SessionLoop {
         environment = Environment(
             index: 0, loop: runtime.loop, policy: parts.policy, shared: parts.shared,
             metrics: parts.metrics,
-            upstreams: transports, sockets: sockets)
+            upstreams: transports, sockets: sockets, keepsUnusedConnections: true)
         do throws(Errno) { try environment.start() } catch { return nil }
     }
 
-    /// Returns the engine's entry point for requests with a given route.
-    ///
-    /// - Parameter acceptsAnyStored: Whether any stored response is used.
-    func ingress(through proxy: ProxyRoute?, acceptingAnyStored acceptsAnyStored: Bool) -> Ingress {
-        guard proxy != nil || acceptsAnyStored else { return ingress }
+    /// Returns the engine's entry point for a request.
+    func ingress(of request: TransferRequest) -> Ingress {
+        guard request.proxy != nil || request.acceptsAnyStored || request.speaksOnlyHTTP1 else {
+            return ingress
+        }
         return Ingress(
             name: ingress.name, label: ingress.label, endpoint: ingress.endpoint,
-            role: proxy.map { .proxied($0) } ?? .forward, isIntermediary: false,
-            acceptsAnyStored: acceptsAnyStored)
+            role: request.proxy.map { .proxied($0) } ?? .forward, isIntermediary: false,
+            acceptsAnyStored: request.acceptsAnyStored,
+            speaksOnlyHTTP1: request.speaksOnlyHTTP1)
     }
 
     /// The text of a server's address: many consecutive requests go to the same one.
@@ -196,7 +199,13 @@ final class SessionLoop {
         if transfer.takesProtocols { webSockets -= 1 }
         if transfer.isEventStream { eventStreams -= 1 }
         leavesQueue(transfer)
-        if isEnding, transferCount == 0 { loop.afterTurn { [self] in close() } }
+        closeIfOver()
+    }
+
+    /// Closes a session that is ending, when its last transfer has ended.
+    func closeIfOver() {
+        guard isEnding, transferCount == 0, preconnections.isEmpty else { return }
+        loop.afterTurn { [self] in close() }
     }
 
     /// Removes a transfer from the queue, so that others may begin.
@@ -206,7 +215,8 @@ final class SessionLoop {
         begin(queue.remove(transfer.number, of: transfer.request.origin))
     }
 
-    private func begin(_ next: [UInt64]) {
+    /// Begins transfers that waited.
+    func begin(_ next: [UInt64]) {
         guard !next.isEmpty else { return }
         // On a separate stack, because this one may be deep within an exchange that is ending.
         loop.afterTurn { [self] in
@@ -228,8 +238,9 @@ final class SessionLoop {
         if cancelling {
             let reason = error ?? .sessionInvalidated()
             for transfer in runtime.transfers(of: self) { transfer.cancel(reason) }
+            for preconnection in Array(preconnections.values) { preconnection.end(reason) }
         }
-        if transferCount == 0 { loop.afterTurn { [self] in close() } }
+        closeIfOver()
     }
 
     private func close() {

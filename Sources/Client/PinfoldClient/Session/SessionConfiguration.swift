@@ -20,6 +20,8 @@ public struct SessionConfiguration: Sendable {
     /// Where a gateway intercepts TLS, the connection that this is about ends there; the gateway
     /// has a minimum of its own for the servers.
     public var minimumTLS = TLSMinimumVersion.tls12
+    /// Which versions of HTTP are spoken with servers.
+    public var httpVersion = HTTPVersionChoice.automatic
     /// Fields that are added to requests that do not have them.
     public var fields: HTTPFields = [:]
     /// The maximum time to establish a connection, for each of its two steps (TCP and TLS).
@@ -206,6 +208,7 @@ public struct SessionConfiguration: Sendable {
         tls.profile = nil
         var entry = HostEntry(tls: tls)
         entry.name = "session"
+        if httpVersion == .http1Only { entry.http2 = .off }
         entry.cacheStores = cacheMemoryBytes > 0
         entry.cacheKeyFields = ["authorization"]
         // If TLS would prove nothing, clear text is allowed.
@@ -268,31 +271,20 @@ public enum TLSMinimumVersion: String, Sendable, Hashable, CaseIterable {
     case tls13 = "1.3"
 }
 
+/// Which versions of HTTP are spoken with a server.
+public enum HTTPVersionChoice: Sendable, Hashable, CaseIterable {
+    /// HTTP/2 if the server selects it in the TLS handshake (ALPN, RFC 7301), otherwise HTTP/1.1.
+    case automatic
+    /// HTTP/1.1 alone, which is all that the server is offered.
+    case http1Only
+}
+
 /// The order in which queued requests are started.
 public enum QueueOrder: Sendable, Hashable, CaseIterable {
     /// The request that has waited longest is next.
     case firstInFirstOut
     /// The request that was queued last is next.
     case lastInFirstOut
-}
-
-/// The priority of a queued request among those of its session.
-public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
-    /// Started after all others.
-    case low
-    /// Started after ``high`` and before ``low``.
-    case normal
-    /// Started before all others.
-    case high
-
-    /// The index of the priority; the highest is 0.
-    package var index: Int {
-        switch self {
-        case .high: 0
-        case .normal: 1
-        case .low: 2
-        }
-    }
 }
 
 /// Options for a single request.
@@ -303,8 +295,13 @@ public struct RequestOptions: Sendable {
     public var queueTimeout: Duration?
     /// How the session's cache may be used.
     public var cachePolicy = RequestProperties.CachePolicy.useProtocol
-    /// The request's priority while it is queued.
-    public var priority = TaskPriorityLevel.normal
+    /// Which versions of HTTP are spoken with the server, or `nil` for
+    /// ``SessionConfiguration/httpVersion``. A session of HTTP/1.1 has no request over HTTP/2.
+    public var httpVersion: HTTPVersionChoice?
+    /// The request's priority while it is queued, and that of its response in the eyes of the
+    /// server, which is told if it is not the usual one. A Priority field set by the caller is sent
+    /// unchanged.
+    public var priority = RequestPriority.normal
     /// Overrides ``SessionConfiguration/proxies``.
     public var proxies: ProxyConfiguration?
     /// Overrides ``SessionConfiguration/redirects``.

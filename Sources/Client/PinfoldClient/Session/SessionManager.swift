@@ -146,6 +146,7 @@ public final class SessionManager: Sendable {
             completed.headerFields.append(field)
         }
         options.cachePolicy.apply(to: &completed.headerFields)
+        options.priority.apply(to: &completed.headerFields)
         if options.decodesContent ?? configuration.decodesContent,
             !completed.headerFields.contains(.acceptEncoding)
         {
@@ -179,11 +180,7 @@ public final class SessionManager: Sendable {
                 of: request)
         }
         let proxy = try proxyRoute(of: request, to: origin, options, authentication)
-        // Here and not on the loop, for which others wait.
-        if origin.scheme == "https", configuration.transport == nil {
-            policy.prepareTLS(host: origin.host, port: UInt16(origin.port))
-        }
-        if proxy?.proxy.isSecure ?? false { policy.prepareTLSOfProxies() }
+        prepareTLS(with: origin, through: proxy)
         let channel = TransferChannel(
             runtime.nextNumber(), on: runtime,
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))
@@ -205,12 +202,21 @@ public final class SessionManager: Sendable {
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
             acceptsAnyStored: options.cachePolicy.acceptsAnyStored,
+            speaksOnlyHTTP1: options.httpVersion == .http1Only,
             continueMilliseconds: wait?.wholeMilliseconds)
         guard runtime.post(.begin(transferRequest)) else {
             transferRequest.content.close()
             throw ClientError.sessionInvalidated().about(request)
         }
         return channel
+    }
+
+    /// Makes what TLS needs here and not on the loop, for which others wait.
+    func prepareTLS(with origin: RequestOrigin, through proxy: ProxyRoute?) {
+        if origin.scheme == "https", configuration.transport == nil {
+            policy.prepareTLS(host: origin.host, port: UInt16(origin.port))
+        }
+        if proxy?.proxy.isSecure ?? false { policy.prepareTLSOfProxies() }
     }
 
     /// A method that usually has content declares that there is none (RFC 9110 section 8.6).

@@ -100,8 +100,7 @@ final class Transfer: EventHandler {
         do throws(WireError) {
             let buffer = try makeHead(in: exchange)
             self.exchange = exchange
-            let ingress = session.ingress(
-                through: request.proxy, acceptingAnyStored: request.acceptsAnyStored)
+            let ingress = session.ingress(of: request)
             let isBegun = exchange.begin(
                 client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)

@@ -10,7 +10,7 @@ final class TransferRequest: Sendable {
     /// The head in the form that the engine expects.
     let head: [UInt8]
     let content: OutgoingContent
-    let priority: TaskPriorityLevel
+    let priority: RequestPriority
     /// The idle timeout in milliseconds.
     let idleMilliseconds: Int64
     /// How long the request may be queued without progress of those before it, in milliseconds.
@@ -28,6 +28,8 @@ final class TransferRequest: Sendable {
     let stream: StreamKind?
     /// Whether any stored response is used.
     let acceptsAnyStored: Bool
+    /// Whether the server is spoken to over HTTP/1.1, whatever else it speaks.
+    let speaksOnlyHTTP1: Bool
     /// Whether the content has a known length, or there is none, so that sending it will end.
     let contentHasEnd: Bool
     /// How long the content waits for the server to ask for it, in milliseconds, or `nil` if it is
@@ -36,11 +38,12 @@ final class TransferRequest: Sendable {
 
     init(
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
-        content: OutgoingContent, contentHasEnd: Bool = true, priority: TaskPriorityLevel,
+        content: OutgoingContent, contentHasEnd: Bool = true, priority: RequestPriority,
         idleMilliseconds: Int64, queueMilliseconds: Int64, remainingMilliseconds: Int64,
         totalMilliseconds: Int64, channel: TransferChannel,
         needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil,
-        acceptsAnyStored: Bool = false, continueMilliseconds: Int64? = nil
+        acceptsAnyStored: Bool = false, speaksOnlyHTTP1: Bool = false,
+        continueMilliseconds: Int64? = nil
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
@@ -50,7 +53,7 @@ final class TransferRequest: Sendable {
         self.remainingMilliseconds = remainingMilliseconds
         self.totalMilliseconds = totalMilliseconds
         (self.channel, self.proxy, self.stream) = (channel, proxy, stream)
-        self.acceptsAnyStored = acceptsAnyStored
+        (self.acceptsAnyStored, self.speaksOnlyHTTP1) = (acceptsAnyStored, speaksOnlyHTTP1)
         self.continueMilliseconds = continueMilliseconds
     }
 }

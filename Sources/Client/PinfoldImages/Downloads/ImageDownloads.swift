@@ -15,7 +15,7 @@ struct ImageDownloads {
     private struct Download {
         let options: RequestOptions
         let origin: RequestOrigin
-        var priority: TaskPriorityLevel
+        var priority: RequestPriority
         /// The download's number in the queue.
         var ticket: UInt64
         var hasBegun: Bool
@@ -69,9 +69,9 @@ struct ImageDownloads {
     }
 
     /// Moves a waiting download to a higher priority.
-    private mutating func lift(_ key: Key, to priority: TaskPriorityLevel) {
+    private mutating func lift(_ key: Key, to priority: RequestPriority) {
         guard var download = downloads[key], !download.hasBegun,
-            priority.index < download.priority.index
+            priority.urgency < download.priority.urgency
         else { return }
         let ticket = nextNumber()
         // The limit has been reached, or the download would not be waiting: so it does not begin.

@@ -58,6 +58,8 @@ package final class Environment {
     /// Whether an event that is impossible in the state of its exchange or connection ends the
     /// program in a debug build; a test of what happens otherwise sets it to false.
     var trapsOnIllegalEvents = true
+    /// Whether connections on which no request was sent are kept as long as others.
+    let keepsUnusedConnections: Bool
     let pipes = PipePool()
     var recentProofs = RecentProofs(random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
     let recentMembers = RecentMembers()
@@ -87,10 +89,12 @@ package final class Environment {
     ///   - index: the index of this environment's mailbox among the shared ones.
     ///   - upstreams: the source of streams to servers; `nil` for a pool of connections.
     ///   - sockets: the source of connections to servers; `nil` for the system's.
+    ///   - keepsUnusedConnections: whether connections on which no request was sent are kept as
+    ///     long as others: whoever causes them is trusted.
     package init(
         index: Int, loop: EventLoop, policy: PolicySnapshot, shared: SharedEnvironment,
         metrics: WorkerMetrics, upstreams: (any UpstreamSource)? = nil,
-        sockets: (any SocketSource)? = nil
+        sockets: (any SocketSource)? = nil, keepsUnusedConnections: Bool = false
     ) {
         self.index = index
         self.loop = loop
@@ -100,6 +104,7 @@ package final class Environment {
         activity = shared.activity
         self.metrics = metrics
         self.sockets = sockets ?? SystemSockets()
+        self.keepsUnusedConnections = keepsUnusedConnections
         mailbox = shared.mailboxes[index]
         debugs = shared.logger.logLevel <= .debug
         traces = shared.logger.logLevel <= .trace

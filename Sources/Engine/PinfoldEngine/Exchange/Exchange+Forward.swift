@@ -212,6 +212,8 @@ extension Exchange {
         asksForUpgrade ? SwitchRequest(request.method, upgradeProtocols) : .none
     }
 
+    package var speaksOnlyHTTP1: Bool { ingress?.speaksOnlyHTTP1 ?? false }
+
     /// Whether the request asks for a protocol that the route's rules cannot examine and that its
     /// entry of `hosts` does not allow.
     func asksForForbiddenUpgrade(of origin: Origin) -> Bool {

@@ -50,6 +50,8 @@ final class HTTP2UpstreamConnection: EventHandler, PooledConnection {
     private(set) var uses = 0
     /// Whether a request was answered.
     var hasCarriedRequest = false
+    /// Whether a consumer gave back its stream unused: the connection is kept for who comes next.
+    var wasGivenBack = false
     /// Whether the server's first SETTINGS are awaited, which say how many streams it allows.
     private(set) var isSettling = true
     /// Streams that wait for them with their requests.

@@ -73,7 +73,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     init(_ connection: HTTP2UpstreamConnection, _ consumer: any UpstreamConsumer) {
         self.connection = connection
         self.consumer = consumer
-        wasReused = connection.hasCarriedRequest
+        wasReused = connection.hasCarriedRequest || connection.wasGivenBack
     }
 
     var endpoint: Endpoint { connection.endpoint }
@@ -392,6 +392,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
 
     func giveBack() {
         guard consumer != nil else { return }
+        connection.wasGivenBack = true
         release()
     }
 

@@ -15,7 +15,7 @@ extension UpstreamPool {
     /// must be made.
     func share(_ origin: Origin, with consumer: any UpstreamConsumer, fresh: Bool) -> Bool {
         if !origin.http2.isRequired,
-            origin.http2.lacks(consumer.switchRequest)
+            origin.http2.lacks(consumer.switchRequest) || consumer.speaksOnlyHTTP1
                 || environment.loop.now < origin.http2.avoidedUntil
         {
             acquireByWay(origin.inHTTP1, for: consumer, fresh: fresh)

@@ -153,12 +153,15 @@ package final class Ingress {
     /// Whether stored responses are used whatever their age, and whatever their server said about
     /// that. Never so for an intermediary: other programs' requests cannot ask for it.
     package let acceptsAnyStored: Bool
+    /// Whether servers are spoken to over HTTP/1.1, whatever else they speak.
+    package let speaksOnlyHTTP1: Bool
 
     package init(
         name: String, label: LabelIndex, endpoint: Endpoint, role: Role,
         takesHTTP2: Bool = false, tls: ClientTLS? = nil, session: ClientSession? = nil,
         methods: AuthenticationMethods = [], identity: Identity? = nil,
-        isIntermediary: Bool = true, acceptsAnyStored: Bool = false, path: String? = nil,
+        isIntermediary: Bool = true, acceptsAnyStored: Bool = false,
+        speaksOnlyHTTP1: Bool = false, path: String? = nil,
         process: PeerProcess? = nil, proxySenders: [IPNetwork]? = nil,
         speaks: ClientProtocol = .http, original: OriginalDestination? = nil,
         destination: Endpoint? = nil
@@ -173,6 +176,7 @@ package final class Ingress {
         self.identity = identity
         self.isIntermediary = isIntermediary
         self.acceptsAnyStored = acceptsAnyStored && !isIntermediary
+        self.speaksOnlyHTTP1 = speaksOnlyHTTP1
         self.name = name
         self.label = label
         self.endpoint = endpoint
@@ -218,7 +222,8 @@ package final class Ingress {
         Ingress(
             name: name, label: label, endpoint: endpoint, role: role, takesHTTP2: takesHTTP2,
             tls: tls, session: session, methods: methods, identity: identity,
-            isIntermediary: isIntermediary, acceptsAnyStored: acceptsAnyStored, path: path,
+            isIntermediary: isIntermediary, acceptsAnyStored: acceptsAnyStored,
+            speaksOnlyHTTP1: speaksOnlyHTTP1, path: path,
             process: process, proxySenders: proxySenders, speaks: speaks, original: original,
             destination: destination ?? self.destination)
     }

@@ -148,6 +148,7 @@ final class WaySearch: UpstreamConsumer {
     var mayBeRepeated: Bool { consumer.mayBeRepeated }
     var takesLargeParts: Bool { consumer.takesLargeParts }
     var switchRequest: SwitchRequest { consumer.switchRequest }
+    var speaksOnlyHTTP1: Bool { consumer.speaksOnlyHTTP1 }
     var clientNetwork: IPNetwork? { consumer.clientNetwork }
     var passage: Passage { consumer.passage }
     var clientEnds: ClientEnds? { consumer.clientEnds }

@@ -170,6 +170,8 @@ package protocol UpstreamConsumer: AnyObject {
     var takesLargeParts: Bool { get }
     /// Whether it asks for another protocol.
     var switchRequest: SwitchRequest { get }
+    /// Whether its server is spoken to over HTTP/1.1, unless it may only be spoken to over HTTP/2.
+    var speaksOnlyHTTP1: Bool { get }
     /// The client that it works for; `nil` if none.
     var clientNetwork: IPNetwork? { get }
     /// What is sent along to a parent that is asked for a tunnel for it.
@@ -193,6 +195,7 @@ package protocol UpstreamConsumer: AnyObject {
 extension UpstreamConsumer {
     package var takesLargeParts: Bool { true }
     package var switchRequest: SwitchRequest { .none }
+    package var speaksOnlyHTTP1: Bool { false }
     package var passage: Passage { Passage() }
     package var clientEnds: ClientEnds? { nil }
     package func upstreamTook(_ timeline: ConnectionTimeline?) {}

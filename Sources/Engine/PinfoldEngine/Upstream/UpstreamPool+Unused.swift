@@ -8,14 +8,16 @@ extension UpstreamPool {
     /// of the client that has the most is closed: its request then needs a new connection.
     static let unusedLimit = 1024
     static let unusedLimitOfClient = 128
-    /// How long such a connection is kept.
+    /// How long such a connection is kept, unless the environment keeps it as long as others.
     static let unusedMilliseconds: Int64 = 5000
 
     /// Keeps a connection that has become idle.
     func keepUnused(_ connection: any PooledConnection, atMost milliseconds: Int64) {
         let client = connection.client
         unused.insert(connection, for: ObjectIdentifier(connection), of: client)
-        connection.close(ifIdleFor: min(milliseconds, Self.unusedMilliseconds))
+        connection.close(
+            ifIdleFor: environment.keepsUnusedConnections
+                ? milliseconds : min(milliseconds, Self.unusedMilliseconds))
         while unused.weight(of: client) > Self.unusedLimitOfClient,
             let oldest = unused.next(of: client)
         {

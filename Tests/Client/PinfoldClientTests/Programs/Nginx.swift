@@ -6,7 +6,8 @@ import Testing
 
 @testable import PinfoldClient
 
-/// nginx, which terminates TLS as `127.0.0.1` and forwards requests to a server in clear text.
+/// nginx, which terminates TLS as `127.0.0.1` and forwards requests to a server in clear text,
+/// telling it the version of HTTP (`X-Protocol`) and the number of the connection (`X-Connection`).
 final class Nginx: Sendable {
     let url: String
     private let program: TestProgram
@@ -14,14 +15,18 @@ final class Nginx: Sendable {
     private let pem: [UInt8]
 
     /// Returns once it is listening.
-    init(before server: String) throws {
+    ///
+    /// - Parameter speaksHTTP2: Whether it selects HTTP/2 if a client offers that.
+    init(before server: String, speaksHTTP2: Bool = false) throws {
         folder = TemporaryFolder()
         pem = TestAuthority.makePEM(name: "nginx.test")
         folder.write(pem, to: "server.pem")
         // A port that was free may be in use by now; nginx then exits.
         for _ in 0..<10 {
             let port = try Self.freePort()
-            folder.write(Array(Self.configuration(port, server, folder.path).utf8), to: "conf")
+            let listener = "127.0.0.1:\(port) ssl\(speaksHTTP2 ? " http2" : "")"
+            folder.write(
+                Array(Self.configuration(listener, server, folder.path).utf8), to: "conf")
             let program = try TestProgram(
                 "env PATH=\"$PATH:/usr/sbin\" nginx -p '\(folder.path)' -e stderr -c conf")
             while let line = program.line() {
@@ -43,8 +48,9 @@ final class Nginx: Sendable {
         return try #require(Sockets.localEndpoint(socket)).port
     }
 
-    private static func configuration(_ port: UInt16, _ server: String, _ folder: String) -> String
-    {
+    private static func configuration(
+        _ listener: String, _ server: String, _ folder: String
+    ) -> String {
         let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
             "\($0)_temp_path \(folder)/\($0);"
         }
@@ -55,7 +61,7 @@ final class Nginx: Sendable {
             http {
                 access_log off; client_max_body_size 0; \(paths.joined(separator: " "))
                 server {
-                    listen 127.0.0.1:\(port) ssl;
+                    listen \(listener);
                     ssl_certificate \(folder)/server.pem;
                     ssl_certificate_key \(folder)/server.pem;
                     location / {
@@ -63,6 +69,8 @@ final class Nginx: Sendable {
                         proxy_http_version 1.1;
                         proxy_set_header Host $http_host;
                         proxy_set_header X-Forwarded-Proto https;
+                        proxy_set_header X-Protocol $server_protocol;
+                        proxy_set_header X-Connection $connection;
                     }
                 }
             }

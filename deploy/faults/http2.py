@@ -225,6 +225,8 @@ class HTTP2(asyncio.Protocol):
     def send_all(self) -> None:
         for stream, (content, after) in list(self.waiting.items()):
             at = 0
+            if not content and after == b"":
+                self.write(frame(DATA, END_STREAM, stream))
             while at < len(content):
                 size = min(MOST, len(content) - at, self.window, self.windows[stream])
                 if size <= 0:
@@ -282,7 +284,7 @@ class HTTP2(asyncio.Protocol):
         self.headers(stream, 200)
         content = request.content
         step = max(1, len(content) // 3)
-        parts = [content[at:at + step] for at in range(0, len(content), step)]
+        parts = [content[at:at + step] for at in range(0, len(content), step)] or [b""]
 
         def next_part() -> None:
             if stream in self.windows and stream not in self.waiting and parts:

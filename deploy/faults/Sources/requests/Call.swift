@@ -113,7 +113,7 @@ struct Call: Sendable {
         _ session: SessionManager
     ) async throws -> DataResponse {
         let (witness, calls) = (Witness(), Count())
-        let made = Mutex<SessionTask<DataResponse>?>(nil)
+        let made = Locked<SessionTask<DataResponse>?>(nil)
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let task = session.dataTask(for: request, content: content, options: options) {

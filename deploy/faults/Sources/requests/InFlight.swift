@@ -9,7 +9,7 @@ final class InFlight: Sendable {
         let deadline: ContinuousClock.Instant
     }
 
-    private let calls = Mutex<[Int: Entry]>([:])
+    private let calls = Locked<[Int: Entry]>([:])
 
     /// - Parameter seconds: After how long the call is a failure.
     func begin(_ plan: Plan, _ seconds: Int) {

@@ -22,11 +22,11 @@ final class Ledger: Sendable {
         }
     }
 
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     /// - Parameter tasks: The greatest number of tasks that the process will have.
     init(tasks: Int) {
-        state = Mutex(State(stages: Array(repeating: 0, count: tasks)))
+        state = Locked(State(stages: Array(repeating: 0, count: tasks)))
         // Pages of zeros have no memory before they are written to.
         state.withLock { state in
             for index in stride(from: 0, to: tasks, by: 4096) { state.stages[index] = Stage.ended }
@@ -103,7 +103,7 @@ final class Watch: EventMonitor {
     }
 
     private let ledger: Ledger
-    private let state = Mutex(Counts())
+    private let state = Locked(Counts())
     private let witness = Witness()
 
     init(_ ledger: Ledger) { self.ledger = ledger }

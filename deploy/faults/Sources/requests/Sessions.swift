@@ -77,7 +77,7 @@ final class Sessions: Sendable {
     private let named: [SessionName: WatchedSession]
     /// The session that sends the requests of the decorated one.
     private let base: WatchedSession
-    private let brief: Mutex<Brief>
+    private let brief: Locked<Brief>
 
     private struct Brief {
         var current: WatchedSession
@@ -121,7 +121,7 @@ final class Sessions: Sendable {
                 ($0.securityPolicy, $0.transport) = (.default, mock)
             },
         ]
-        brief = Mutex(Brief(current: try around.session(runtime)))
+        brief = Locked(Brief(current: try around.session(runtime)))
         token.hold(named[.token])
         failing.hold(named[.failing])
     }
@@ -201,7 +201,7 @@ struct Weak {
 final class Holder: Sendable {
     private struct Reference { weak var session: WatchedSession? }
 
-    private let reference = Mutex(Reference())
+    private let reference = Locked(Reference())
 
     func hold(_ session: WatchedSession?) { reference.withLock { $0.session = session } }
     var session: WatchedSession? { reference.withLock { $0.session } }

@@ -9,7 +9,7 @@ final class Tally: Sendable {
         var problemCount = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// - Parameter text: What the error says.
     func add(_ plan: Plan, _ kind: Kind, _ text: String) {

@@ -37,6 +37,10 @@ final class LookupLink: EventHandler {
     private var firstLate = 0
     /// Replies since the last one that was late.
     private var answered = 0
+    /// How many of the last lookups have found something, of ``everything``.
+    private var found = LookupLink.everything
+    /// Lookups that were left to the level's thread since the last one that was not.
+    private var skipped = 0
     private var willFlush = false
     private var isClosed = false
 
@@ -45,6 +49,10 @@ final class LookupLink: EventHandler {
     private static let readsPerTurn = 32
     /// Lookups that may wait for their replies.
     private static let limit = 4096
+    private static let everything = 256
+    /// While no more than this is found, most lookups would be made twice: of so many only one is.
+    private static let littleFound = 64
+    private static let skippedAtMost = 7
 
     /// A connection for the loop that the calling thread runs; it is made when it is needed.
     init(_ level: SharedLevel, on loop: EventLoop) throws(Errno) {
@@ -113,7 +121,7 @@ final class LookupLink: EventHandler {
             connect()
             return false
         }
-        guard link.hasRoom, loads.count - firstLoad < Self.limit,
+        guard isWorthAsking(), link.hasRoom, loads.count - firstLoad < Self.limit,
             let digest = load.key.withUnsafeBytes({ SharedName.digest(of: $0) }),
             let (view, flight) = level.beginLookup(load.hash)
         else { return false }
@@ -138,6 +146,16 @@ final class LookupLink: EventHandler {
         return true
     }
 
+    /// Whether it is likely that there is something, or time to see whether it is.
+    private func isWorthAsking() -> Bool {
+        guard found <= Self.littleFound, skipped < Self.skippedAtMost else {
+            skipped = 0
+            return true
+        }
+        skipped += 1
+        return false
+    }
+
     /// Whether it is connected to the engine that is in use.
     private func isOf(_ view: EngineView) -> Bool {
         if view === self.view { return true }
@@ -158,10 +176,12 @@ final class LookupLink: EventHandler {
         forgetFirstLoad()
         guard !pending.isOver else { return }
         pending.isOver = true
-        guard let view = level.view, isOf(view), let found = values(for: pending, reply, view)
+        found -= found >> 4
+        guard let view = level.view, isOf(view), let values = values(for: pending, reply, view)
         else { return level.lookAgain(pending) }
+        found += Self.everything >> 4
         var published: [CachedResponse] = []
-        for found in found {
+        for found in values {
             guard let response = pending.inlineResponse(found, view.clock) else { continue }
             let current = pending.load.publish(response) { _ in
                 level.isCurrent(pending.flight)

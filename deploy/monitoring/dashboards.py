@@ -385,6 +385,11 @@ FLEET = Dashboard(
             Panel("Connections made", "sum by (instance) "
                   "(increase(pinfold_cache_shared_connections_total{$i}[$r]))", "short",
                   "{{instance}}"),
+            Panel("Nodes of the cluster", "max by (state) (pinfold_cache_shared_nodes{$i})", "short",
+                  "{{state}}", help="Masters. 0 without a cluster."),
+            Panel("Redirections in the cluster",
+                  "sum by (kind) (rate(pinfold_cache_shared_redirects_total{$i}[$r]))", "reqps",
+                  "{{kind}}", help="`moved` shows that slots move, or a failover."),
         ],
         "Purges and policies": [
             Panel("Gateways", {

@@ -97,7 +97,8 @@ final class Preconnection: EventHandler {
             }
         }
         connections = []
-        ended(error)
+        // When the pool has them, so that a request that follows at once finds them.
+        environment.loop.afterTurn { ended(error) }
     }
 }
 

@@ -51,7 +51,7 @@ extension SessionManager {
             await withCheckedContinuation { waiter in
                 let request = PreconnectRequest(
                     session: session, numbers: numbers, origin: origin, head: head, proxy: proxy,
-                    speaksOnlyHTTP1: options.httpVersion == .http1Only,
+                    speaksOnlyHTTP1: options.httpVersion?.allowsHTTP2 == false,
                     milliseconds: milliseconds, answer: { waiter.resume(returning: $0) })
                 guard runtime.post(.preconnect(request)) else {
                     return waiter.resume(returning: ClientError.sessionInvalidated())

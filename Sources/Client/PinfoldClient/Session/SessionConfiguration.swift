@@ -208,7 +208,7 @@ public struct SessionConfiguration: Sendable {
         tls.profile = nil
         var entry = HostEntry(tls: tls)
         entry.name = "session"
-        if httpVersion == .http1Only { entry.http2 = .off }
+        if !httpVersion.allowsHTTP2 { entry.http2 = .off }
         entry.cacheStores = cacheMemoryBytes > 0
         entry.cacheKeyFields = ["authorization"]
         // If TLS would prove nothing, clear text is allowed.
@@ -277,6 +277,14 @@ public enum HTTPVersionChoice: Sendable, Hashable, CaseIterable {
     case automatic
     /// HTTP/1.1 alone, which is all that the server is offered.
     case http1Only
+
+    /// Whether a server may select HTTP/2.
+    var allowsHTTP2: Bool {
+        switch self {
+        case .automatic: true
+        case .http1Only: false
+        }
+    }
 }
 
 /// The order in which queued requests are started.

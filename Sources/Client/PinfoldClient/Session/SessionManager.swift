@@ -202,7 +202,7 @@ public final class SessionManager: Sendable {
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
             acceptsAnyStored: options.cachePolicy.acceptsAnyStored,
-            speaksOnlyHTTP1: options.httpVersion == .http1Only,
+            speaksOnlyHTTP1: options.httpVersion?.allowsHTTP2 == false,
             continueMilliseconds: wait?.wholeMilliseconds)
         guard runtime.post(.begin(transferRequest)) else {
             transferRequest.content.close()

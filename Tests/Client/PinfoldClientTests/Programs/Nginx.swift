@@ -60,6 +60,7 @@ final class Nginx: Sendable {
             events { worker_connections 1024; }
             http {
                 access_log off; client_max_body_size 0; \(paths.joined(separator: " "))
+                keepalive_timeout 3600; client_header_timeout 3600; client_body_timeout 3600;
                 server {
                     listen \(listener);
                     ssl_certificate \(folder)/server.pem;

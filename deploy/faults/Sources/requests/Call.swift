@@ -20,21 +20,23 @@ struct Call: Sendable {
                 if cancellation.byTask { work.cancel() } else { progress.cancel() }
             }
             if let after = cancellation.after {
-                steering.append(Task {
-                    try? await Task.sleep(for: .microseconds(after))
-                    if !Task.isCancelled { cancel() }
-                })
+                steering.append(
+                    Task {
+                        try? await Task.sleep(for: .microseconds(after))
+                        if !Task.isCancelled { cancel() }
+                    })
             } else {
                 cancel()
             }
         }
         if let pause = plan.pause {
-            steering.append(Task {
-                try? await Task.sleep(for: .milliseconds(pause.after))
-                progress.pause()
-                try? await Task.sleep(for: .milliseconds(pause.milliseconds))
-                progress.resume()
-            })
+            steering.append(
+                Task {
+                    try? await Task.sleep(for: .milliseconds(pause.after))
+                    progress.pause()
+                    try? await Task.sleep(for: .milliseconds(pause.milliseconds))
+                    progress.resume()
+                })
         }
         let end = await work.value
         for task in steering {

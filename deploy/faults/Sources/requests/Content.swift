@@ -18,7 +18,8 @@ struct Parts: AsyncSequence, Sendable {
     }
 
     func makeAsyncIterator() -> Iterator {
-        Iterator(number: number, left: size, throwsAt: isThrowing ? size / 2 : nil, witness: witness)
+        Iterator(
+            number: number, left: size, throwsAt: isThrowing ? size / 2 : nil, witness: witness)
     }
 
     struct Iterator: AsyncIteratorProtocol {
@@ -95,7 +96,9 @@ extension Plan {
             }
             return (content, size)
         case .source:
-            let content = RequestContent.source(length: length) { Bytes(size, throwing: isThrowing) }
+            let content = RequestContent.source(length: length) {
+                Bytes(size, throwing: isThrowing)
+            }
             return (content, size)
         }
     }

@@ -101,7 +101,10 @@ struct Fault {
     enum UploadFault { case none, throwing, short }
 
     /// Where redirects lead: to a path of a port, or to something else.
-    enum Target { case port(Role, String, status: Int), url(String) }
+    enum Target {
+        case port(Role, String, status: Int)
+        case url(String)
+    }
 
     init(
         _ path: String, _ weight: Int, _ roles: [Role], _ kinds: Set<Kind>, name: String? = nil,
@@ -119,7 +122,7 @@ extension Fault {
     private static let again = RetryPolicy(
         maximumAttempts: 4, firstDelayMilliseconds: 4, maximumDelayMilliseconds: 20)
 
-    static let all = none + uploads + again_ + connecting + broken + streams + connections
+    static let all = none + uploads + followed + connecting + broken + streams + connections
 
     /// Exchanges that succeed.
     private static let none: [Fault] = [
@@ -145,8 +148,13 @@ extension Fault {
         Fault("gzip", 15, every, [.right]) {
             ($0.sizes, $0.ways) = (4000...4000, [.data, .whole, .part, .unread, .task])
         },
-        Fault("mock", 20, [.plain], [.right, .lost, .late, .untrusted, .failed(.cannotConnect),
-            .failed(.nameNotResolved), .failed(.transportFailed)]) {
+        Fault(
+            "mock", 20, [.plain],
+            [
+                .right, .lost, .late, .untrusted, .failed(.cannotConnect),
+                .failed(.nameNotResolved), .failed(.transportFailed),
+            ]
+        ) {
             ($0.sessions, $0.isLate) = ([.mock], true)
         },
     ]
@@ -191,7 +199,7 @@ extension Fault {
     ]
 
     /// Requests that are followed by others.
-    private static let again_: [Fault] = [
+    private static let followed: [Fault] = [
         Fault("redirect", 20, every, [.right]) { $0.times = 3 },
         Fault("redirect-to", 10, every, [.right]) { $0.target = .port(.tls, "whole", status: 302) },
         Fault("redirect-to", 5, every, [.right]) { $0.target = .port(.h2, "whole", status: 308) },
@@ -210,8 +218,13 @@ extension Fault {
         Fault("flaky-connection", 12, every, [.right]) { ($0.times, $0.retries) = (3, again) },
         Fault("busy", 5, every, [.status(503)]) { $0.retries = again },
         Fault("protected", 25, every, [.right]) { $0.sessions = [.token] },
-        Fault("protected", 10, every, [.right, .failed(.requestAdaptationFailed),
-            .failed(.requestRetryFailed)], name: "refresh-fails") { $0.sessions = [.failing] },
+        Fault(
+            "protected", 10, every,
+            [
+                .right, .failed(.requestAdaptationFailed),
+                .failed(.requestRetryFailed),
+            ], name: "refresh-fails"
+        ) { $0.sessions = [.failing] },
     ]
 
     /// Connections that are not established.

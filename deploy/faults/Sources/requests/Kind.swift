@@ -50,5 +50,7 @@ struct Generator: RandomNumberGenerator {
     }
 
     /// Whether something happens that happens so many times in a hundred.
-    mutating func happens(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+    mutating func happens(_ percent: Int) -> Bool {
+        Int.random(in: 0..<100, using: &self) < percent
+    }
 }

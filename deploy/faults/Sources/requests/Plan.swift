@@ -54,8 +54,10 @@ struct Plan {
             ? Cancellation(
                 byTask: generator.happens(50),
                 after: generator.happens(15)
-                    ? nil : Int.random(in: 0...8, using: &generator) << Int.random(
-                        in: 0...11, using: &generator))
+                    ? nil
+                    : Int.random(in: 0...8, using: &generator)
+                        << Int.random(
+                            in: 0...11, using: &generator))
             : nil
         pause =
             generator.happens(4)

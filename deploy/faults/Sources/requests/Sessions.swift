@@ -19,7 +19,8 @@ struct Ports: Sendable {
         self.numbers = numbers
     }
 
-    func url(_ role: Role, _ path: String, host: String = "127.0.0.1", wrong: Bool = false) -> String
+    func url(_ role: Role, _ path: String, host: String = "127.0.0.1", wrong: Bool = false)
+        -> String
     {
         let scheme = wrong ? (role.scheme == "http" ? "https" : "http") : role.scheme
         return "\(scheme)://\(host):\(numbers[role] ?? 0)/\(path)"
@@ -33,7 +34,9 @@ final class WatchedSession: Sendable {
     /// The calls so far.
     let calls = Atomic(0)
 
-    init(_ session: SessionManager, _ watch: Watch) { (self.session, self.watch) = (session, watch) }
+    init(_ session: SessionManager, _ watch: Watch) {
+        (self.session, self.watch) = (session, watch)
+    }
 }
 
 /// What is common to all sessions.
@@ -170,7 +173,8 @@ final class Sessions: Sendable {
                 problems.append("session \(name): \(calls) calls, and of tasks \(counts)")
             }
             if isBrief ? counts.ended > calls : counts.refused > calls {
-                problems.append("session \(name): \(calls) calls, but \(counts.ended) ends of tasks")
+                problems.append(
+                    "session \(name): \(calls) calls, but \(counts.ended) ends of tasks")
             }
             if counts.missed > 0 { problems.append("session \(name): events were dropped") }
             if !session.session.tasks.isEmpty {

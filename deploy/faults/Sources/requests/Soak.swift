@@ -121,7 +121,8 @@ struct Soak: Sendable {
                 group.addTask {
                     session.calls.add(1, ordering: .relaxed)
                     do throws(ClientError) {
-                        return .status(try await session.session.data(for: request).head.status.code)
+                        return .status(
+                            try await session.session.data(for: request).head.status.code)
                     } catch {
                         return .failed(error.reason)
                     }
@@ -187,7 +188,8 @@ struct Soak: Sendable {
                 + "\(now.threads.count) threads (\(first.threads.count)): "
                 + now.threads.joined(separator: " "))
         // The first tenth fills what is filled once.
-        guard let last = samples.last, let early = samples.dropFirst(max(0, samples.count / 10 - 1)).first
+        guard let last = samples.last,
+            let early = samples.dropFirst(max(0, samples.count / 10 - 1)).first
         else { return }
         let grown = (last.residentKiB - early.residentKiB) * 100 / early.residentKiB
         print("memory: \(early.residentKiB) KiB early, \(last.residentKiB) KiB late: \(grown) %")

@@ -15,7 +15,8 @@ final class Tally: Sendable {
     func add(_ plan: Plan, _ kind: Kind, _ text: String) {
         let isExpected = plan.expected.contains(kind)
         state.withLock { state in
-            state.ends[plan.fault.name + " " + plan.protocolName, default: [:]][kind, default: 0] += 1
+            state.ends[plan.fault.name + " " + plan.protocolName, default: [:]][kind, default: 0] +=
+                1
             state.total += 1
             if !isExpected { Self.note("\(plan.text): ended with \(kind) \(text)", &state) }
         }

@@ -67,7 +67,7 @@ struct ClusterLevelTests {
             store.put(url, body(700_000))
             store.flushNow()
             #expect(has(store, url, 700_000))
-            #expect(cluster.engines[number].chunks.count == 3)
+            #expect(cluster.engines[number].chunks.count == 11)
         }
         store.close()
     }

@@ -287,6 +287,23 @@ struct LookupLinkTests {
         place.end()
     }
 
+    @Test func `has a limit of time for each lookup, also after one that was late`() throws {
+        let place = try Place {
+            $0.timeoutMilliseconds = 100
+            $0.breaker.failures = 1000
+        }
+        place.engine.pause()
+        for _ in 0..<4 {
+            let began = Clock.monotonicMilliseconds()
+            #expect(place.worker.ask(place.store, "http://a/").take()?.isNothing == true)
+            // The level's own limit for a silent engine is ten seconds.
+            #expect(Clock.monotonicMilliseconds() - began < 5000)
+        }
+        place.engine.goOn()
+        #expect(eventually { place.worker.body(place.store, "http://a/") != nil })
+        place.end()
+    }
+
     @Test func `leaves what is damaged to be deleted`() throws {
         let place = try Place()
         let hash = try #require(place.engine.hashes.first)

@@ -52,6 +52,8 @@ package final class SharedLevel: CacheLevel {
         var changes = PendingChanges()
         /// What those know who ask the engine themselves; `nil` while nobody may.
         var view: EngineView?
+        /// How many of these there were.
+        var views: UInt64 = 0
         /// Up to which purge the gateway has carried everything out; `nil` while it does not know
         /// that it has.
         var born: PurgePosition?

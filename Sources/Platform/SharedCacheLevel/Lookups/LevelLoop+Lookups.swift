@@ -13,7 +13,9 @@ extension LevelLoop {
             guard state.view == nil, state.level == .ready,
                 state.announcements <= fleet.written
             else { return }
-            state.view = EngineView(of: engine, at: place, in: generation, purges: purges)
+            state.views += 1
+            state.view = EngineView(
+                state.views, of: engine, at: place, in: generation, purges: purges)
         }
     }
 

@@ -22,21 +22,24 @@ final class LookupLink: EventHandler {
     private let link: ServerLink
     private let mailbox: Mailbox<LevelMessage>
     private var receiver: MailboxReceiver<LevelMessage>?
-    private let memory = UnsafeMutableRawBufferPointer.allocate(
-        byteCount: LookupLink.readBytes, alignment: 16)
-    /// Where it leads.
-    private var place: ServerPlace?
+    private let memory: UnsafeMutableRawBufferPointer
     /// The run of the engine that it is connected to; empty before that is known.
     private var run: [UInt8] = []
-    /// The last view that was compared with that.
-    private var view: EngineView?
-    /// Lookups that were sent, by their deadlines: those in `firstLoad...` have no reply; those
-    /// before `firstLate` have been answered without, or with one.
+    /// The number of the last view that was compared with that; 0 for none.
+    private var viewNumber: UInt64 = 0
+    /// Whether it is about to be given up because it is connected to another run.
+    private var isLeaving = false
+    /// Not before this moment is it made again.
+    private var mayConnectAt: Int64 = 0
+    /// Lookups, by their deadlines: those in `firstLoad...` have no reply, those before `firstLate`
+    /// have been answered with or without one, those in `firstUnsent...` have not been sent.
     private var loads: [PendingLoad] = []
     private var firstLoad = 0
     private var firstLate = 0
-    /// Replies since the last one that was late.
+    private var firstUnsent = 0
+    /// Replies in time since a moment, or the last one that was late.
     private var answered = 0
+    private var answeredSince: Int64 = 0
     /// How many of the last lookups have found something, of ``everything``.
     private var found = LookupLink.everything
     /// Lookups that were left to the level's thread since the last one that was not.
@@ -45,8 +48,12 @@ final class LookupLink: EventHandler {
     private var isClosed = false
 
     private static let readBytes = 128 << 10
-    /// Reads in one turn.
-    private static let readsPerTurn = 32
+    /// Reads in one turn, which others share.
+    private static let readsPerTurn = 4
+    /// For how long replies in time say how the engine is doing.
+    private static let answeredMilliseconds: Int64 = 10_000
+    /// How long it is not made again after it has led to another server.
+    private static let elsewhereMilliseconds: Int64 = 1000
     /// Lookups that may wait for their replies.
     private static let limit = 4096
     private static let everything = 256
@@ -59,13 +66,14 @@ final class LookupLink: EventHandler {
         self.level = level
         self.loop = loop
         mailbox = try Mailbox()
+        memory = .allocate(byteCount: Self.readBytes, alignment: 16)
         let options = level.options
         link = ServerLink(
             options,
             socket: ServerSocket(resolver: options.resolver, on: loop, mailbox: mailbox),
             now: loop.monotonicNow)
         super.init()
-        let receiver = MailboxReceiver(mailbox) { [unowned self] in receive($0) }
+        let receiver = MailboxReceiver(mailbox) { [weak self] in self?.receive($0) }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
         self.receiver = receiver
         do throws(Errno) {
@@ -142,7 +150,6 @@ final class LookupLink: EventHandler {
         }
         loads.append(pending)
         flushAfterTurn()
-        if deadline == .max { updateDeadline() }
         return true
     }
 
@@ -158,23 +165,33 @@ final class LookupLink: EventHandler {
 
     /// Whether it is connected to the engine that is in use.
     private func isOf(_ view: EngineView) -> Bool {
-        if view === self.view { return true }
+        if view.number == viewNumber { return true }
         guard view.run == run else {
-            // Others may wait, who are not answered by this call.
-            loop.afterTurn { [self] in
-                disconnect(.stopped)
-                updateDeadline()
-            }
+            leave()
             return false
         }
-        self.view = view
+        viewNumber = view.number
         return true
     }
 
+    /// It is connected to a server that is not the engine any longer, or not yet. Others may wait,
+    /// who are answered later.
+    private func leave() {
+        guard !isLeaving else { return }
+        isLeaving = true
+        loop.afterTurn { [self] in
+            isLeaving = false
+            guard let view = level.view, !run.isEmpty, view.run != run else { return }
+            mayConnectAt = loop.monotonicNow + Self.elsewhereMilliseconds
+            disconnect(.stopped)
+            updateDeadline()
+        }
+    }
+
     private func read(_ pending: PendingLoad, _ reply: RESPValue) {
-        answered += 1
         forgetFirstLoad()
         guard !pending.isOver else { return }
+        noteAnswered()
         pending.isOver = true
         found -= found >> 4
         guard let view = level.view, isOf(view), let values = values(for: pending, reply, view)
@@ -211,17 +228,17 @@ final class LookupLink: EventHandler {
             guard field.count == PendingLoad.fieldBytes else { continue }
             let read = pending.read(
                 bytes, in: field, of: instance, options.names, options.keyring)
-            guard case .success(let found?) = read,
-                pending.judge(found, by: view.purges, view.clock)
-            else { return nil }
-            pending.found.append(found)
+            guard case .success(let value) = read else { return nil }
+            // What is of no use any longer is not looked at by anybody.
+            guard let value, pending.judge(value, by: view.purges, view.clock) else { continue }
+            pending.found.append(value)
         }
         pending.keepWanted()
         let areWhole = pending.found.allSatisfy { found in
             if case .inline = found.value.body { true } else { false }
         }
         defer { pending.found = [] }
-        return areWhole ? pending.found : nil
+        return areWhole && !pending.found.isEmpty ? pending.found : nil
     }
 
     /// The first one has its reply.
@@ -230,18 +247,31 @@ final class LookupLink: EventHandler {
         firstLate = max(firstLate, firstLoad)
         if firstLoad == loads.count {
             loads.removeAll(keepingCapacity: true)
-            (firstLoad, firstLate) = (0, 0)
+            (firstLoad, firstLate, firstUnsent) = (0, 0, 0)
         } else if firstLoad >= 256, firstLoad >= loads.count / 2 {
             loads.removeSubrange(..<firstLoad)
             firstLate -= firstLoad
+            firstUnsent -= firstLoad
             firstLoad = 0
         }
+    }
+
+    private func noteAnswered() {
+        let now = loop.monotonicNow
+        if now - answeredSince > Self.answeredMilliseconds {
+            (answered, answeredSince) = (0, now)
+        }
+        answered += 1
     }
 
     // MARK: Time
 
     override func deadlineReached() {
-        let now = loop.monotonicNow
+        // What this turn has asked is sent at its end, and has its time from then on.
+        guard !willFlush else { return }
+        // What has come during a long turn is in time.
+        if link.isOpen { readAll() }
+        let now = level.now
         while firstLate < loads.count, loads[firstLate].deadline <= now {
             let pending = loads[firstLate]
             firstLate += 1
@@ -266,7 +296,8 @@ final class LookupLink: EventHandler {
     // MARK: The connection
 
     private func connect() {
-        guard !isClosed, case .idle = link.connection.state else { return }
+        guard !isClosed, case .idle = link.connection.state, loop.monotonicNow >= mayConnectAt
+        else { return }
         perform(link.connection.start(now: loop.monotonicNow))
         updateDeadline()
     }
@@ -305,7 +336,8 @@ final class LookupLink: EventHandler {
         case .ready(let readiness):
             guard link.isOpen else { return }
             if readiness.mayRead { readAll() }
-            if link.isOpen, readiness.mayWrite { flush() }
+            // TLS may have waited for what was read.
+            if !willFlush { flush() }
         case .failed(let reason, let detail): disconnect(.transport(detail), because: reason)
         }
         updateDeadline()
@@ -355,12 +387,12 @@ final class LookupLink: EventHandler {
 
     /// Which run of the engine it is connected to.
     private func readRun(_ reply: RESPValue) {
-        let run = reply.run
-        guard let view = level.view, !run.isEmpty, run == view.run else {
-            return disconnect(.transport("it is another server"))
+        run = reply.run
+        guard !run.isEmpty else {
+            mayConnectAt = loop.monotonicNow + Self.elsewhereMilliseconds
+            return disconnect(.stopped)
         }
-        self.run = run
-        self.view = view
+        if let view = level.view { _ = isOf(view) }
     }
 
     private func flushAfterTurn() {
@@ -368,7 +400,11 @@ final class LookupLink: EventHandler {
         willFlush = true
         loop.afterTurn { [self] in
             willFlush = false
+            let deadline = level.now + level.options.timeoutMilliseconds
+            for pending in loads[firstUnsent...] { pending.deadline = deadline }
+            firstUnsent = loads.count
             flush()
+            updateDeadline()
         }
     }
 
@@ -397,11 +433,11 @@ final class LookupLink: EventHandler {
         case .idle, .waiting: return
         case .connecting, .handshaking, .ready: break
         }
-        (run, view) = ([], nil)
+        (run, viewNumber) = ([], 0)
         link.close()
         var random = SystemRandomNumberGenerator()
         let given = link.ended(error, now: loop.monotonicNow, random: random.next())
-        (loads, firstLoad, firstLate) = ([], 0, 0)
+        (loads, firstLoad, firstLate, firstUnsent) = ([], 0, 0, 0)
         if error != .stopped { level.count(known ?? SharedLevelReason(error)) }
         for case .value(let pending) in given where !pending.isOver {
             pending.isOver = true

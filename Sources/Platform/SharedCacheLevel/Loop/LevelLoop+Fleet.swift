@@ -166,6 +166,8 @@ extension LevelLoop {
                 pattern: replacement.pattern, isSoft: replacement.isSoft,
                 seconds: Clock.wallSeconds())
         }
+        // Whoever keeps it would make it be copied.
+        withdrawView()
         fleet.table?.add(purge, at: position)
         // What was there before it joined.
         guard let done = fleet.purges.follower.position, done.isBefore(position) ?? false else {
@@ -176,7 +178,6 @@ extension LevelLoop {
         // Lookups that have read before may have found it.
         level.shared.withLock { state in
             state.loads.voidAll()
-            state.view = nil
             state.bodies.forgetEntries()
             state.statistics.purgesReceived += 1
         }

@@ -7,7 +7,7 @@ final class PendingLoad: @unchecked Sendable {
     let load: LevelLoad
     let flight: StoreFlight
     let began: Int64
-    let deadline: Int64
+    var deadline: Int64
     let digest: [UInt8]
     /// Own removals before it was sent.
     let removals: UInt64

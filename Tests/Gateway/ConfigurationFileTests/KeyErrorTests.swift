@@ -206,18 +206,6 @@ struct KeyErrorTests {
         #expect(lines.allSatisfy { $0.hasPrefix(start) })
     }
 
-    @Test(arguments: [
-        ("cache:\n  shared: { url: unix:/s, cluster: [] }", "2: cache.shared.cluster")
-    ])
-    func `keys that are not yet supported are rejected even with harmless values`(
-        text: String, place: String
-    ) {
-        #expect(
-            errors(of: text) == [
-                "gateway.yaml:\(place): not yet supported; expected the key to be absent"
-            ])
-    }
-
     @Test func `all errors are reported in the order of the file`() {
         let text = """
             workers: 0

@@ -73,6 +73,33 @@ def test_what_an_unsafe_request_invalidates_is_invalid_on_every_master(fleet, cl
         until(lambda url=url, old=old: get(gateways[0], url).body != old, "the other has heard of it", 10)
 
 
+def test_each_node_is_verified_and_a_user_needs_no_more_than_the_page_says(fleet, engines, there, pki, workspace):
+    # Nodes are clients of each other.
+    leaf = pki.root.issue("127.0.0.1", usage=None)
+    cluster = Cluster(engines, replicas=False, tls=(
+        "--tls-cert-file", str(leaf.pem_file), "--tls-key-file", str(leaf.key_file),
+        "--tls-ca-cert-file", str(pki.root.pem_file), "--tls-auth-clients", "no"))
+    for node in cluster.nodes:
+        node.command("ACL", "SETUSER", "pinfold", "on", ">s3cret", "~pinfold:*", "&pinfold:*", "+@all",
+                     "-@dangerous", "+info", "+role")
+    password = workspace / "password"
+    password.write_text("s3cret\n")
+    password.chmod(0o600)
+    shared = {"url": None, "cluster": [f"rediss://127.0.0.1:{cluster.tls_ports[1]}"], "user": "pinfold",
+              "passwordFile": str(password)}
+    gateways = fleet(2, {"tls": {"roots": [str(pki.root.pem_file)]}}, **shared)
+    for running in gateways:
+        wait_nodes(running, 3)
+    for number in range(6):
+        share(gateways[0], there.url(f"/{number}"))
+        assert is_shared_hit(get(gateways[1], there.url(f"/{number}")))
+    # Without that root there is no node to ask.
+    stranger = fleet(0).add(wait=False, **shared)
+    until(lambda: stranger.metrics().get('pinfold_cache_shared_errors_total{reason="tls"}', 0) > 0,
+          lambda: f"it is not trusted:\n{stranger.log()}", 10)
+    assert not is_up(stranger)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("which", ["home", "other"])
 def test_a_master_is_killed_and_its_replica_takes_its_place(fleet, cluster, origin, which):

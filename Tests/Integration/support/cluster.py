@@ -16,21 +16,28 @@ class Cluster:
     """Masters with an equal part of the slots each, and their replicas: `nodes[n + masters]` is that
     of `nodes[n]`."""
 
-    def __init__(self, engines: Callable[..., Engine], masters: int = 3, replicas: bool = True):
+    def __init__(
+        self, engines: Callable[..., Engine], masters: int = 3, replicas: bool = True,
+        tls: tuple[str, ...] = (),
+    ):
+        """- tls: options by which all nodes speak TLS, to each other as well."""
         self.masters = masters
+        self.tls_ports = [free_port() for _ in range(2 * masters if replicas else masters)] if tls else []
         self.buses = [free_port() for _ in range(2 * masters if replicas else masters)]
         self.nodes = [
             engines("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
                     "--cluster-node-timeout", "1000", "--cluster-port", str(bus),
                     "--cluster-announce-ip", "127.0.0.1", "--cluster-require-full-coverage", "no",
-                    "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0")
-            for bus in self.buses]
+                    "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+                    *(("--tls-port", str(self.tls_ports[number]), "--tls-cluster", "yes", *tls) if tls else ()))
+            for number, bus in enumerate(self.buses)]
         for number, node in enumerate(self.nodes[:masters]):
             slots = self.slots(number)
             node.command("CLUSTER", "ADDSLOTSRANGE", slots.start, slots.stop - 1)
             node.command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for node in self.nodes[1:]:
-            node.command("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port, self.buses[0])
+            port = self.tls_ports[0] if tls else self.nodes[0].port
+            node.command("CLUSTER", "MEET", "127.0.0.1", port, self.buses[0])
         until(lambda: all(self._knows_all(node) for node in self.nodes), "the nodes know each other", 30)
         for number, node in enumerate(self.nodes[masters:]):
             node.command("CLUSTER", "REPLICATE", self.nodes[number].command("CLUSTER", "MYID"))

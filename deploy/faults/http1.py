@@ -92,6 +92,14 @@ class HTTP1(asyncio.Protocol):
             with_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
+    def reset_in_time(self, pauses: int = 50) -> None:
+        """Ends a connection that is not read, in ten seconds in which this process runs: the client may have
+        ended it, which nobody sees behind what it had to send."""
+        if pauses == 0:
+            self.reset()
+        elif not self.transport.is_closing():
+            self.later(0.2, lambda: self.reset_in_time(pauses - 1))
+
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(seconds, action)
 
@@ -136,13 +144,12 @@ class HTTP1(asyncio.Protocol):
                 self.later(0.05, self.close)
             case "upload-stall":
                 self.transport.pause_reading()
-                # The end of a connection is not seen while nothing is read.
-                self.later(10, self.reset)
+                self.reset_in_time()
             case "refuse-expectation":
                 if not EXPECT.search(request.head):
                     return False
-                self.answer("417 Expectation Failed")
-                self.request = None
+                self.answer("417 Expectation Failed", b"", "connection: close")
+                self.later(0.05, self.close)
             case "reject-expectation":
                 self.answer("403 Forbidden", b"", "connection: close")
                 self.later(0.05, self.close)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import resource
 import socket
@@ -120,6 +121,7 @@ async def serve(folder: Path) -> None:
         ports[name] = server.sockets[0].getsockname()[1]
     refused, queue = bound(), full()
     ports |= {"refused": refused.getsockname()[1], "full": queue[0].getsockname()[1]}
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     # Faults are what this is for: what asyncio says about them is not news.
     loop.set_exception_handler(lambda loop, context: report(context))
     print(json.dumps(ports), flush=True)

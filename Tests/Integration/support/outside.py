@@ -1,5 +1,5 @@
-"""A package outside of this one that depends on the client library by its path: README's program, and
-the code of the documentation's pages, as they are printed."""
+"""A package outside of this one that depends on the client library by its path: README's program, the
+code of the documentation's pages, as they are printed, and the program of deploy/client-soak."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ let package = Package(
             name: "pages",
             dependencies: library + [.product(name: "PinfoldImages", package: "pinfold")],
             swiftSettings: settings),
+        .executableTarget(
+            name: "faulty-requests", dependencies: library + ["CMalloc"], swiftSettings: settings),
+        .systemLibrary(name: "CMalloc"),
     ]
 )
 """
@@ -132,6 +135,10 @@ def build() -> Path:
     write_if_new(
         folder / "Sources/pages/Parts.swift",
         _PAGES.replace("{functions}", functions).replace("{entries}", entries))
+    soak = ROOT / "deploy/faults/Sources"
+    for name, target in {"requests": "faulty-requests", "CMalloc": "CMalloc"}.items():
+        for file in (soak / name).iterdir():
+            write_if_new(folder / "Sources" / target / file.name, file.read_text())
     if (resolved := ROOT / "Package.resolved").exists():
         # The versions of the packages that this one is built with.
         shutil.copy(resolved, folder)

@@ -1,6 +1,5 @@
 import Glibc
 import PinfoldClient
-import Synchronization
 
 /// Makes one call, as its plan says.
 struct Call: Sendable {

@@ -38,7 +38,7 @@ struct Soak: Sendable {
                 "round \(number + 1): \(tally.total) calls in \((clock.now - begun).seconds) s, "
                     + "\(now.descriptors) descriptors, \(now.threads.count) threads, "
                     + "\(now.residentKiB / 1024) MiB resident, "
-                    + "\(now.allocatedKiB) KiB allocated, \(tally.problems.1) problems")
+                    + "\(now.allocatedKiB) KiB allocated, \(tally.problemCount) problems")
             fflush(nil)
         }
         let counts = lasting.watch.counts

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import outside
+from support import outside, pki
 from support.gateway import ROOT
 
 # Without a debug build of the tests, the library is compiled first.
@@ -49,12 +49,12 @@ def test_a_call_that_ends_otherwise_than_its_fault_allows_is_told(program: Path,
     names = [
         "plain", "tls", "h2", "lossy", "junk", "fickle", "fickleTLS", "unknown", "misnamed", "expired",
         "hangup", "garbage", "mute", "refused", "full"]
-    from support import pki
-
     anchors = tmp_path / "anchors.pem"
     anchors.write_bytes(pki.root(tmp_path, "soak").pem)
+    files = tmp_path / "files"
+    files.mkdir()
     ran = subprocess.run(
-        [program, "--anchors", anchors, "--folder", tmp_path, "--requests", "50", "--rounds", "1",
+        [program, "--anchors", anchors, "--folder", files, "--requests", "50", "--rounds", "1",
          "--fault", "whole", ",".join(f"{name}=1" for name in names)],
         capture_output=True, text=True, timeout=300)
     assert ran.returncode == 1, ran.stdout + ran.stderr

@@ -10,6 +10,8 @@ final class InFlight: Sendable {
         var calls: [Int: Entry] = [:]
         /// How often the thread has looked, which it does every second.
         var now = 0
+        /// How often far more than a second had passed then: the machine or the process stood still.
+        var standstills = 0
     }
 
     private struct Entry {
@@ -28,6 +30,20 @@ final class InFlight: Sendable {
         }
     }
 
+    /// The number of times that the machine has stood still.
+    var standstills: Int { state.withLock { $0.standstills } }
+
+    /// Whether the machine has stood still since there were so many of these: then timeouts have
+    /// passed for which nobody could do anything.
+    func hasStoodStill(since standstills: Int) async -> Bool {
+        // The thread may not have looked since.
+        try? await Task.sleep(for: .seconds(3))
+        return self.standstills != standstills
+    }
+
+    /// A second takes so many at least if the machine has stood still.
+    private static let standstillSeconds = 4
+
     func end(_ plan: Plan) { state.withLock { _ = $0.calls.removeValue(forKey: plan.number) } }
 
     /// Starts the thread, which never ends.
@@ -39,16 +55,23 @@ final class InFlight: Sendable {
             { context in
                 guard let context else { return nil }
                 let flight = Unmanaged<InFlight>.fromOpaque(context).takeUnretainedValue()
+                let clock = ContinuousClock()
                 while true {
+                    let begun = clock.now
                     sleep(1)
-                    flight.check()
+                    flight.check(after: clock.now - begun)
                 }
             }, context)
     }
 
-    private func check() {
+    private func check(after time: Duration) {
         let late = state.withLock { state in
             state.now += 1
+            if time >= .seconds(Self.standstillSeconds) {
+                state.standstills += 1
+                print("the machine has stood still for \(time.seconds) s")
+                fflush(nil)
+            }
             return state.calls.values.filter { $0.deadline < state.now }
         }
         guard !late.isEmpty else { return }

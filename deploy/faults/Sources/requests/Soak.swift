@@ -100,9 +100,14 @@ struct Soak: Sendable {
         defer { flight.end(plan) }
         do {
             let session = try sessions.session(plan)
-            let begun = ContinuousClock().now
+            let (begun, standstills) = (ContinuousClock().now, flight.standstills)
             let end = await Call(plan: plan, around: around, folder: folder).end(session.session)
-            tally.add(plan, end.kind, "after \(ContinuousClock().now - begun) \(end.text)")
+            let took = ContinuousClock().now - begun
+            var isExcused = false
+            if !plan.expected.contains(end.kind) {
+                isExcused = await flight.hasStoodStill(since: standstills)
+            }
+            tally.add(plan, end.kind, "after \(took) \(end.text)", isExcused: isExcused)
         } catch {
             tally.problem("\(plan.text): \(error)")
         }

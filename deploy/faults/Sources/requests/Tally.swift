@@ -6,18 +6,24 @@ final class Tally: Sendable {
         var ends: [String: [Kind: Int]] = [:]
         var total = 0
         var problemCount = 0
+        var excused = 0
     }
 
     private let state = Locked(State())
 
-    /// - Parameter text: What the error says.
-    func add(_ plan: Plan, _ kind: Kind, _ text: String) {
+    /// - Parameters:
+    ///   - text: What the error says.
+    ///   - isExcused: Whether a kind that is not expected is none of the library's faults.
+    func add(_ plan: Plan, _ kind: Kind, _ text: String, isExcused: Bool) {
         let isExpected = plan.expected.contains(kind)
         state.withLock { state in
             state.ends[plan.fault.name + " " + plan.protocolName, default: [:]][kind, default: 0] +=
                 1
             state.total += 1
-            if !isExpected { Self.note("\(plan.text): ended with \(kind) \(text)", &state) }
+            if isExcused { state.excused += 1 }
+            if !isExpected, !isExcused {
+                Self.note("\(plan.text): ended with \(kind) \(text)", &state)
+            }
         }
     }
 
@@ -34,6 +40,8 @@ final class Tally: Sendable {
     private static let mostPrinted = 200
 
     var total: Int { state.withLock { $0.total } }
+    /// The number of calls that ended otherwise because the machine stood still.
+    var excused: Int { state.withLock { $0.excused } }
     var problemCount: Int { state.withLock { $0.problemCount } }
 
     /// A line for each fault.

@@ -55,6 +55,9 @@ func soak() async throws -> Bool {
     try await soak.run(count, rounds: rounds, only: only)
     for line in soak.tally.lines { print("  \(line)") }
     print("ends: \(soak.tally.kinds.joined(separator: ", "))")
+    if soak.tally.excused > 0 {
+        print("\(soak.tally.excused) calls ended otherwise because the machine stood still")
+    }
     let problems = soak.tally.problemCount
     print("\(soak.tally.total) calls, \(problems) problems")
     return problems == 0

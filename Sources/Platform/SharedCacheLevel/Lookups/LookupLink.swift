@@ -409,19 +409,13 @@ final class LookupLink: EventHandler {
     }
 
     private func flush() {
-        while link.isOpen, link.output.unsentCount > 0 {
-            let wanted = link.output.unsentCount
-            switch link.output.withUnsent({ link.socket.write($0) }) {
-            case .bytes(let count):
-                link.output.took(count)
-                if link.connection.isReady { link.connection.wrote(count) }
-                level.shared.withLock { $0.statistics.bytesWritten += UInt64(count) }
-                if count < wanted { return }
-            case .wouldBlock: return
-            case .ended: return disconnect(.closedByServer)
-            case .failed(let reason, let detail):
-                return disconnect(.transport(detail), because: reason)
-            }
+        let end = link.flush { count in
+            level.shared.withLock { $0.statistics.bytesWritten += UInt64(count) }
+        }
+        switch end {
+        case nil, .bytes, .wouldBlock: break
+        case .ended: disconnect(.closedByServer)
+        case .failed(let reason, let detail): disconnect(.transport(detail), because: reason)
         }
     }
 

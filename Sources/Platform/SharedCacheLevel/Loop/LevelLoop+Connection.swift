@@ -79,19 +79,14 @@ extension LevelLoop {
     }
 
     private func flush(_ link: ServerLink) {
-        while link.isOpen, link.output.unsentCount > 0 {
-            let wanted = link.output.unsentCount
-            switch link.output.withUnsent({ link.socket.write($0) }) {
-            case .bytes(let count):
-                link.output.took(count)
-                if link.connection.isReady { link.connection.wrote(count) }
-                level.shared.withLock { $0.statistics.bytesWritten += UInt64(count) }
-                if count < wanted { return }
-            case .wouldBlock: return
-            case .ended: return disconnect(link, .closedByServer)
-            case .failed(let reason, let detail):
-                return disconnect(link, .transport(detail), because: reason)
-            }
+        let end = link.flush { count in
+            level.shared.withLock { $0.statistics.bytesWritten += UInt64(count) }
+        }
+        switch end {
+        case nil, .bytes, .wouldBlock: break
+        case .ended: disconnect(link, .closedByServer)
+        case .failed(let reason, let detail):
+            disconnect(link, .transport(detail), because: reason)
         }
     }
 

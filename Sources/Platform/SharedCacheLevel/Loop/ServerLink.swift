@@ -116,6 +116,25 @@ final class ServerLink {
         return taken
     }
 
+    /// Passes on what was written, as far as the system takes it.
+    /// - Parameter noteWritten: called with how many bytes it has taken.
+    /// - Returns: why nothing more can be passed on; `nil` while that is not so.
+    func flush(_ noteWritten: (Int) -> Void) -> ServerSocket.Transfer? {
+        while isOpen, output.unsentCount > 0 {
+            let wanted = output.unsentCount
+            let transfer = output.withUnsent { socket.write($0) }
+            guard case .bytes(let count) = transfer else {
+                if case .wouldBlock = transfer { return nil }
+                return transfer
+            }
+            output.took(count)
+            if connection.isReady { connection.wrote(count) }
+            noteWritten(count)
+            if count < wanted { return nil }
+        }
+        return nil
+    }
+
     // MARK: The end
 
     /// Closes the socket, and forgets what was on its way.

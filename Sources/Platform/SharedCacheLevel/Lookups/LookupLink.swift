@@ -17,26 +17,26 @@ import SharedCache
 ///   become known later void the lookup.
 /// - It is connected to the same run of the engine.
 final class LookupLink: EventHandler {
-    private let level: SharedLevel
-    private let loop: EventLoop
-    private let link: ServerLink
+    let level: SharedLevel
+    let loop: EventLoop
+    let link: ServerLink
     private let mailbox: Mailbox<LevelMessage>
     private var receiver: MailboxReceiver<LevelMessage>?
-    private let memory: UnsafeMutableRawBufferPointer
+    let memory: UnsafeMutableRawBufferPointer
     /// The run of the engine that it is connected to; empty before that is known.
-    private var run: [UInt8] = []
+    var run: [UInt8] = []
     /// The number of the last view that was compared with that; 0 for none.
-    private var viewNumber: UInt64 = 0
+    var viewNumber: UInt64 = 0
     /// Whether it is about to be given up because it is connected to another run.
     private var isLeaving = false
     /// Not before this moment is it made again.
-    private var mayConnectAt: Int64 = 0
+    var mayConnectAt: Int64 = 0
     /// Lookups, by their deadlines: those in `firstLoad...` have no reply, those before `firstLate`
     /// have been answered with or without one, those in `firstUnsent...` have not been sent.
-    private var loads: [PendingLoad] = []
-    private var firstLoad = 0
-    private var firstLate = 0
-    private var firstUnsent = 0
+    var loads: [PendingLoad] = []
+    var firstLoad = 0
+    var firstLate = 0
+    var firstUnsent = 0
     /// Replies in time since a moment, or the last one that was late.
     private var answered = 0
     private var answeredSince: Int64 = 0
@@ -44,16 +44,16 @@ final class LookupLink: EventHandler {
     private var found = LookupLink.everything
     /// Lookups that were left to the level's thread since the last one that was not.
     private var skipped = 0
-    private var willFlush = false
-    private var isClosed = false
+    var willFlush = false
+    var isClosed = false
 
     private static let readBytes = 128 << 10
     /// Reads in one turn, which others share.
-    private static let readsPerTurn = 4
+    static let readsPerTurn = 4
     /// For how long replies in time say how the engine is doing.
     private static let answeredMilliseconds: Int64 = 10_000
     /// How long it is not made again after it has led to another server.
-    private static let elsewhereMilliseconds: Int64 = 1000
+    static let elsewhereMilliseconds: Int64 = 1000
     /// Lookups that may wait for their replies.
     private static let limit = 4096
     private static let everything = 256
@@ -149,7 +149,7 @@ final class LookupLink: EventHandler {
             return false
         }
         loads.append(pending)
-        flushAfterTurn()
+        sendSoon()
         return true
     }
 
@@ -164,7 +164,7 @@ final class LookupLink: EventHandler {
     }
 
     /// Whether it is connected to the engine that is in use.
-    private func isOf(_ view: EngineView) -> Bool {
+    func isOf(_ view: EngineView) -> Bool {
         if view.number == viewNumber { return true }
         guard view.run == run else {
             leave()
@@ -188,7 +188,7 @@ final class LookupLink: EventHandler {
         }
     }
 
-    private func read(_ pending: PendingLoad, _ reply: RESPValue) {
+    func read(_ pending: PendingLoad, _ reply: RESPValue) {
         forgetFirstLoad()
         guard !pending.isOver else { return }
         noteAnswered()
@@ -284,158 +284,12 @@ final class LookupLink: EventHandler {
         updateDeadline()
     }
 
-    private func updateDeadline() {
+    func updateDeadline() {
         guard !isClosed else { return }
         var next = link.connection.deadline
         if firstLate < loads.count {
             next = min(next ?? .max, loads[firstLate].deadline)
         }
         loop.setDeadline(self, after: next.map { max(1, $0 - loop.monotonicNow) })
-    }
-
-    // MARK: The connection
-
-    private func connect() {
-        guard !isClosed, case .idle = link.connection.state, loop.monotonicNow >= mayConnectAt
-        else { return }
-        perform(link.connection.start(now: loop.monotonicNow))
-        updateDeadline()
-    }
-
-    private func perform(_ action: RedisConnection.Action) {
-        switch action {
-        case .none: break
-        case .connect:
-            // Nobody needs it while the level is off.
-            guard let view = level.view else {
-                _ = link.ended(.stopped, now: loop.monotonicNow, random: 0)
-                return
-            }
-            link.socket.open(view.place)
-        case .send(let command):
-            link.output.add(command: command.bytes)
-            flush()
-        case .becomeReady:
-            _ = link.add(.info, by: loop.monotonicNow + level.options.stallMilliseconds) {
-                $0.begin(2)
-                $0.add("INFO")
-                $0.add("server")
-            }
-            flush()
-        case .close(let error): disconnect(error)
-        }
-    }
-
-    private func happened(_ event: ServerSocket.Event) {
-        switch event {
-        case .opened:
-            link.isOpen = true
-            level.shared.withLock { $0.statistics.connections += 1 }
-            perform(link.connection.connected(now: loop.monotonicNow))
-            readAll()
-        case .ready(let readiness):
-            guard link.isOpen else { return }
-            if readiness.mayRead { readAll() }
-            // TLS may have waited for what was read.
-            if !willFlush { flush() }
-        case .failed(let reason, let detail): disconnect(.transport(detail), because: reason)
-        }
-        updateDeadline()
-    }
-
-    private func readAll() {
-        for _ in 0..<Self.readsPerTurn {
-            switch link.socket.read(into: memory) {
-            case .bytes(let count):
-                level.shared.withLock { $0.statistics.bytesRead += UInt64(count) }
-                take(UnsafeRawBufferPointer(rebasing: memory[..<count]))
-                guard link.isOpen else { return }
-                if count < memory.count, !link.isSecured { return }
-            case .wouldBlock: return
-            case .ended: return disconnect(.closedByServer)
-            case .failed(let reason, let detail):
-                return disconnect(.transport(detail), because: reason)
-            }
-        }
-        link.socket.readLater()
-    }
-
-    private func take(_ bytes: UnsafeRawBufferPointer) {
-        let bytes = bytes.bindMemory(to: UInt8.self)
-        var position = 0
-        do throws(RESPError) {
-            while link.isOpen, let event = try link.reader.next(bytes.span, at: &position) {
-                if case .reply(let value) = event { take(value) }
-            }
-        } catch {
-            disconnect(.malformed(error))
-        }
-    }
-
-    private func take(_ value: RESPValue) {
-        switch link.connection.replied(value) {
-        case .operation:
-            switch link.takeExpected() {
-            case .value(let pending): read(pending, value)
-            case .info: readRun(value)
-            default: break
-            }
-        case .dropped: break
-        case .own(let action): perform(action)
-        }
-    }
-
-    /// Which run of the engine it is connected to.
-    private func readRun(_ reply: RESPValue) {
-        run = reply.run
-        guard !run.isEmpty else {
-            mayConnectAt = loop.monotonicNow + Self.elsewhereMilliseconds
-            return disconnect(.stopped)
-        }
-        if let view = level.view { _ = isOf(view) }
-    }
-
-    private func flushAfterTurn() {
-        guard !willFlush else { return }
-        willFlush = true
-        loop.afterTurn { [self] in
-            willFlush = false
-            let deadline = level.now + level.options.timeoutMilliseconds
-            for pending in loads[firstUnsent...] { pending.deadline = deadline }
-            firstUnsent = loads.count
-            flush()
-            updateDeadline()
-        }
-    }
-
-    private func flush() {
-        let end = link.flush { count in
-            level.shared.withLock { $0.statistics.bytesWritten += UInt64(count) }
-        }
-        switch end {
-        case nil, .bytes, .wouldBlock: break
-        case .ended: disconnect(.closedByServer)
-        case .failed(let reason, let detail): disconnect(.transport(detail), because: reason)
-        }
-    }
-
-    /// Gives the connection up; what was asked on it is asked by the level's thread.
-    private func disconnect(
-        _ error: RedisConnectionError, because known: SharedLevelReason? = nil
-    ) {
-        switch link.connection.state {
-        case .idle, .waiting: return
-        case .connecting, .handshaking, .ready: break
-        }
-        (run, viewNumber) = ([], 0)
-        link.close()
-        var random = SystemRandomNumberGenerator()
-        let given = link.ended(error, now: loop.monotonicNow, random: random.next())
-        (loads, firstLoad, firstLate, firstUnsent) = ([], 0, 0, 0)
-        if error != .stopped { level.count(known ?? SharedLevelReason(error)) }
-        for case .value(let pending) in given where !pending.isOver {
-            pending.isOver = true
-            level.lookAgain(pending)
-        }
     }
 }

@@ -11,7 +11,8 @@ func contents(of path: String) -> [UInt8] {
     guard let file = fopen(path, "r") else { return [] }
     defer { fclose(file) }
     var bytes = [UInt8](repeating: 0, count: 1 << 16)
-    return Array(bytes.prefix(fread(&bytes, 1, bytes.count, file)))
+    let count = fread(&bytes, 1, bytes.count, file)
+    return Array(bytes[..<count])
 }
 
 func requests(_ url: String, _ count: Int, _ width: Int, _ trusted: String?) async throws {

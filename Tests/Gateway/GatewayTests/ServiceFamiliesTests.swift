@@ -62,7 +62,8 @@ struct ServiceFamiliesTests {
         (level.queueBytes, level.queueCommands, level.lostKeys) = (8, 9, 10)
         (level.purgesReceived, level.purgesSent) = (11, 12)
         (level.removalsReceived, level.removalsSent) = (13, 14)
-        (level.madeStale, level.members, level.isFollowing) = (15, 16, true)
+        (level.madeStale, level.isFollowing) = (15, true)
+        (level.knownNodes, level.usedNodes, level.moved, level.asked) = (24, 25, 26, 27)
         (level.isReady, level.breaker) = (true, .halfOpen)
         (level.leases, level.heldLeases, level.waitingLookups) = (18, 19, 20)
         (level.waits, level.waitsAnswered, level.waitsInVain) = (66, 21, 22)
@@ -78,7 +79,10 @@ struct ServiceFamiliesTests {
             ("queue_bytes{}", 8), ("queue_commands{}", 9), ("lost_keys{}", 10),
             ("purges{direction=\"received\"}", 11), ("purges{direction=\"sent\"}", 12),
             ("invalidations{direction=\"received\"}", 13),
-            ("invalidations{direction=\"sent\"}", 14), ("made_stale{}", 15), ("members{}", 16),
+            ("invalidations{direction=\"sent\"}", 14), ("made_stale{}", 15),
+            ("nodes{state=\"known\"}", 24),
+            ("nodes{state=\"used\"}", 25), ("redirects{kind=\"moved\"}", 26),
+            ("redirects{kind=\"ask\"}", 27),
             ("leases{}", 18), ("held_leases{}", 19), ("waiting_lookups{}", 20),
             ("waits{result=\"answered\"}", 21), ("waits{result=\"timed_out\"}", 22),
             ("waits{result=\"none\"}", 23), ("following{}", 1),
@@ -89,7 +93,7 @@ struct ServiceFamiliesTests {
         for (name, value) in expected {
             #expect(found[start + name] == value, "\(name)")
         }
-        #expect(found.count == 34 + SharedLevelReason.allCases.count)
+        #expect(found.count == 37 + SharedLevelReason.allCases.count)
     }
 
     @Test func `the reasons of the shared cache are on its page`() throws {

@@ -351,18 +351,6 @@ def test_check_prints_where_what_and_what_was_expected(workspace, name):
     assert word in error
 
 
-LATER = [
-    "cache: { shared: { cluster: ['127.0.0.1'] } }\n",
-]
-
-
-@pytest.mark.parametrize("text", LATER)
-def test_what_comes_later_is_rejected_not_ignored(workspace, text):
-    done = check(workspace, text)
-    assert done.returncode == 1
-    assert "not yet supported" in done.stderr
-
-
 def test_check_reports_every_error_on_a_line_of_its_own(workspace):
     done = check(workspace, "workers: x\nlimits: { feilds: 1, fields: -1 }\ncache: { disk: 1XB }\n")
     assert done.returncode == 1

@@ -1,5 +1,6 @@
 import Glibc
 import PinfoldClient
+import Synchronization
 
 /// Makes the calls, in rounds after which nothing must be left of them.
 struct Soak: Sendable {

@@ -2,7 +2,8 @@ import CachePolicy
 import CacheStore
 import SharedCache
 
-/// A lookup that has been sent. Used by the level's thread alone.
+/// A lookup that has been sent. Used by the thread alone that has sent it: the level's, or a
+/// worker's.
 final class PendingLoad: @unchecked Sendable {
     let load: LevelLoad
     let flight: StoreFlight
@@ -41,7 +42,7 @@ final class PendingLoad: @unchecked Sendable {
     }
 }
 
-/// A value that was read for a lookup. Used by the level's thread alone.
+/// A value that was read for a lookup. Used by the thread alone that has sent that.
 final class FoundValue: @unchecked Sendable {
     /// What is stored: record and body.
     let bytes: [UInt8]

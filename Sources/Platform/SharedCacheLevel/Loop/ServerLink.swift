@@ -4,7 +4,7 @@ import RedisProtocol
 import SharedCache
 
 /// A connection to one server, again and again: what is asked on it, and what the next replies are
-/// to. Used by the level's thread alone, which says what follows from each reply.
+/// to. Used by one thread, which says what follows from each reply: the level's, or a worker's.
 final class ServerLink {
     let socket: ServerSocket
     var connection: RedisConnection

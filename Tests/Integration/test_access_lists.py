@@ -24,8 +24,8 @@ def test_a_list_is_in_force_without_a_reload_once_its_file_has_changed(gateway, 
     assert generation() == 1
     names.write_text("two.test\nno name\n")
     running.wait_log("changed configuration files are now in effect")
-    assert "line 2 is not a name, an address or a network" in running.log()
-    assert generation() == 2
+    running.wait_log("line 2 is not a name, an address or a network")
+    until(lambda: generation() == 2, running.log)
     # A page in place of a list: the one before stays, together with the other file.
     names.write_text("<!DOCTYPE html>\n")
     running.wait_log("a configuration file has changed and cannot be used")

@@ -16,7 +16,7 @@ from support.generated import NAMES, Generator, Sender, Sent, change, configurat
 from support.origin import reply
 
 # As many as take some seconds by a program that is not optimized; deploy/replay sends more, by any seed.
-COUNT = int(os.environ.get("PINFOLD_REPLAY_REQUESTS", "2000"))
+COUNT = int(os.environ.get("PINFOLD_REPLAY_REQUESTS", "1000"))
 SEED = int(os.environ.get("PINFOLD_REPLAY_SEED", "20261130"))
 
 # Reasons that a configuration decides, all of which these requests have to meet with.
@@ -82,6 +82,7 @@ def served(gateway, config: dict, requests: list[Sent]) -> tuple[Gateway, list[d
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_replay_says_what_the_gateway_does(gateway, origin, dns, pki, authority, workspace):
     dns.set("private.test", "10.255.255.1")
     leaf = pki.intermediate.issue(*NAMES)

@@ -212,7 +212,7 @@ extension HARArchive.Entry {
         else { throw .member("request.postData") }
         var took: Duration?
         if case .number(let time)? = value["time"], time.double >= 0, time.double < 1e12 {
-            took = .microseconds(Int64(time.double * 1000))
+            took = .microseconds(Int64((time.double * 1000).rounded()))
         }
         self.init(
             startedDateTime: (try? text(value["startedDateTime"], "")) ?? "",

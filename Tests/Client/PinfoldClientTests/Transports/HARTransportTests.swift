@@ -71,6 +71,19 @@ struct HARTransportTests {
         }
     }
 
+    /// Milliseconds with a fraction are no exact binary numbers: 1.001 times 1,000 is below 1,001.
+    @Test func `keeps the time of an entry to the microsecond`() throws {
+        let request = try HTTPRequest(.get, "http://a.test/")
+        let times = Array(0..<5000) + [1_000_001, 59_999_999, 3_600_000_001]
+        let entries = times.map { microseconds in
+            HARArchive.Entry(
+                request: request, response: HTTPResponse(status: .ok),
+                time: .microseconds(microseconds))
+        }
+        let read = try HARArchive(HARArchive(entries: entries).bytes)
+        #expect(read.entries.map(\.time) == times.map { .microseconds($0) })
+    }
+
     @Test func `has no secrets unless they are to be kept`() async throws {
         for keeps in [false, true] {
             let recorder = HARRecorder(Self.service(), keepsSecrets: keeps)

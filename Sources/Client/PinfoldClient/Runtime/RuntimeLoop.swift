@@ -20,32 +20,33 @@ package final class RuntimeLoop {
     /// Whether new messages are rejected.
     private var isClosing = false
 
-    /// Sends a message to the loop from another thread. Once the loop has ended, it is dropped,
+    /// Runs tasks that prefer this thread.
+    private let executor: LoopExecutor
+    /// Sends a message to the loop from any thread. Once the loop has ended, it is dropped,
     /// with what waits for an answer to it.
     let post: @Sendable (RuntimeMessage) -> Void
 
-    private init(
-        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeQueue
-    ) throws(Errno) {
+    private init(_ executor: LoopExecutor, _ woken: WakeQueue) throws(Errno) {
         loop = try EventLoop()
         wakes = WakeBatch(of: loop, in: woken)
-        post = { _ = ClientRuntime.post($0, mailbox, isOpen) }
+        self.executor = executor
+        post = { _ = executor.post($0) }
     }
 
     /// The thread's main function.
     ///
-    /// - Parameters:
-    ///   - isOpen: Set to `false` when messages are no longer accepted.
-    ///   - woken: The tasks to resume at the end of a turn.
+    /// - Parameter woken: The tasks to resume at the end of a turn.
     static func run(
-        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeQueue,
+        _ mailbox: Mailbox<RuntimeMessage>, _ executor: LoopExecutor, _ woken: WakeQueue,
         telling start: Monitor<Result<Void, Errno>?>
     ) {
         do throws(Errno) {
-            let runtime = try RuntimeLoop(mailbox, isOpen, woken)
-            let receiver = MailboxReceiver(mailbox) { [unowned runtime] in runtime.handle($0) }
+            let runtime = try RuntimeLoop(executor, woken)
+            let receiver = MailboxReceiver(mailbox) { [unowned runtime] in runtime.receive($0) }
             try runtime.loop.add(
                 receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+            runtime.loop.turnEnded = { [unowned runtime] in runtime.runTasks() }
+            executor.begin(on: runtime.loop)
             start.withLock { $0 = .success(()) }
             start.signal()
             runtime.loop.run()
@@ -54,8 +55,20 @@ package final class RuntimeLoop {
             start.withLock { $0 = .failure(error) }
             start.signal()
         }
-        isOpen.withLock { $0 = false }
-        for message in mailbox.take() { refuse(message) }
+        executor.end { refuse($0) }
+    }
+
+    /// Runs the tasks that prefer this thread, and handles what they send.
+    private func runTasks() {
+        guard executor.run(handle) else { return }
+        // The rest follows after the events that have arrived meanwhile.
+        loop.afterTurn {}
+    }
+
+    /// Handles a message of another thread, which may refer to an earlier one of this thread.
+    private func receive(_ message: RuntimeMessage) {
+        executor.handleMessages(handle)
+        handle(message)
     }
 
     private static func refuse(_ message: RuntimeMessage) {
@@ -66,6 +79,7 @@ package final class RuntimeLoop {
         case .open(let parts): parts.ended(.runtimeClosed())
         case .preconnect(let request): request.answer(.sessionInvalidated())
         case .count(let reply): reply(0)
+        case .job(let job): globalConcurrentExecutor.enqueue(job)
         case .cancel, .suspend, .resume, .taken, .content, .transport, .cancelPreconnection,
             .close, .work, .stop:
             break
@@ -80,6 +94,7 @@ package final class RuntimeLoop {
         case .suspend(let number): transfers[number]?.suspend()
         case .resume(let number): transfers[number]?.resume()
         case .count(let reply): reply(transfers.count)
+        case .job(let job): executor.run(job)
         case .taken(let number): transfers[number]?.readerCaughtUp()
         case .content(let number, let part): transfers[number]?.contentArrived(part)
         case .transport(let number, let event): transportStreams[number]?.handle(event)

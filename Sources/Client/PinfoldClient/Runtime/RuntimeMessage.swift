@@ -25,6 +25,8 @@ enum RuntimeMessage: Sendable {
     case close(session: UInt64, cancelling: Bool)
     /// Runs a closure on the loop's thread, independently of sessions and transfers.
     case work(@Sendable (RuntimeLoop) -> Void)
+    /// Runs a part of a task that prefers the loop's thread.
+    case job(UnownedJob)
     /// Requests the number of transfers that have not ended.
     case count(@Sendable (Int) -> Void)
     case stop

@@ -61,7 +61,8 @@ extension SharedLevel {
                 return .store(
                     SharedStore(
                         response: response, body: body, born: born,
-                        announcement: $0.announcements, replaced: replaced))
+                        announcement: $0.announcements, learned: $0.learned,
+                        replaced: replaced))
             }, publishing: chunked, of: response)
     }
 

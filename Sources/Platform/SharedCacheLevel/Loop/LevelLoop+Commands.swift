@@ -86,6 +86,10 @@ extension LevelLoop {
         guard let digest = digest(of: response.key),
             let field = SharedName.variant(store.variant.vary, trust: store.variant.trust)
         else { return refuse(store) }
+        guard engine.wasKnown(response.keyHash, at: store.learned) else {
+            count(.voided)
+            return refuse(store)
+        }
         guard let link = link(of: digest) else { return skip(store) }
         let replaced = store.replaced.flatMap {
             SharedName.variant($0.vary, trust: $0.trust)

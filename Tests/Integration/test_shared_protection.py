@@ -13,6 +13,7 @@ from support.fleet import Engine, Link, get, is_hit, is_shared_hit, is_up, share
 from support.gateway import Gateway
 from support.origin import Request, reply
 from support.wait import SLOWDOWN, until
+from test_reload import reload
 
 FRESH = "Cache-Control: max-age=600"
 STREAM = "pinfold:1:p:{fleet}:stream"
@@ -136,3 +137,47 @@ def test_a_purge_that_was_deleted_voids_what_is_before_it_and_nothing_else(fleet
     share(gateways[0], there.url("/b"))
     assert is_shared_hit(get(third, there.url("/b")))
     assert is_shared_hit(get(gateways[1], there.url("/b")))
+
+
+@pytest.fixture
+def secure(origin, pki):
+    leaf = pki.system_root.issue("api.shared.test")
+    return origin(Site(), tls=leaf.server_context())
+
+
+def test_what_was_obtained_under_other_roots_of_the_system_is_not_used(
+        fleet, secure, there, pki, workspace, monkeypatch):
+    """Machines differ in the certificates that they have, and configurations only name the system's."""
+    gateways = fleet(0)
+    url = f"https://api.shared.test:{secure.port}/"
+    lax = gateways.add()
+    share(lax, url + "a")
+    assert is_shared_hit(get(gateways.add(), url + "a"))
+    share(lax, there.url("/clear"))
+    monkeypatch.setattr(Gateway, "environment", {"SSL_CERT_FILE": str(pki.root.pem_file)})
+    strict = gateways.add()
+    assert get(strict, url + "b").status == 502
+    response = get(strict, url + "a")
+    assert response.status == 502 and not is_hit(response)
+    # In clear text it is of no account who is trusted.
+    assert is_shared_hit(get(strict, there.url("/clear")))
+
+
+def test_a_disk_outlives_an_update_of_the_systems_roots(fleet, secure, pki, workspace, monkeypatch):
+    gateways = fleet(0)
+    url = f"https://api.shared.test:{secure.port}/a"
+    bundle = workspace / "roots.pem"
+    bundle.write_text(pki.system_root.pem_file.read_text())
+    monkeypatch.setattr(Gateway, "environment", {"SSL_CERT_FILE": str(bundle)})
+    first, second = gateways.add(), gateways.add()
+    share(first, url)
+    bundle.write_text(pki.system_root.pem_file.read_text() + pki.root.pem_file.read_text())
+    first.restart()
+    wait_shared(first)
+    found = get(first, url)
+    assert is_hit(found) and not is_shared_hit(found)
+    # The other one takes to them with a reload: they have no response in common from before.
+    reload(second)
+    assert not is_hit(get(second, url))
+    share(first, url + "b")
+    until(lambda: is_shared_hit(get(second, url + "b")), "they have the same roots again", 20)

@@ -37,7 +37,8 @@ enum SharedCommand: Sendable {
         switch self {
         case .store(let store): store.bytes
         case .addChunk(_, _, let chunk): chunk.bytes.count
-        case .load, .forget, .remove, .discard, .announce, .confirm, .readMembers, .publishPolicy, .dropBody,
+        case .load, .forget, .remove, .discard, .announce, .confirm, .readMembers, .publishPolicy,
+            .dropBody,
             .readChunk, .lookAgain, .endLease,
             .barrier:
             0

@@ -327,7 +327,8 @@ extension LevelLoop {
         }
         let fields = pending.fields + pending.fields.map { Engine.chunksField(of: $0) }
         sendFields(
-            fields, of: engine.hash(pending.digest), .removed(pending.store.key, isInvalid: false), to: link)
+            fields, of: engine.hash(pending.digest), .removed(pending.store.key, isInvalid: false),
+            to: link)
         if let chunks = pending.ownChunks {
             let body = SharedBody(digest: pending.digest, token: chunks.body)
             sendDropping(body, chunks.chunkCount, isRead: false)

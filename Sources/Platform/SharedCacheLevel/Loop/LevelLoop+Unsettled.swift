@@ -53,7 +53,8 @@ extension LevelLoop {
         guard isReady else { return }
         let (keys, isEverything, hasForgotten) = level.shared.withLock { state in
             (
-                state.lost.takeKeys(cluster == nil ? Self.retriedKeys : .max), state.lost.isEverything,
+                state.lost.takeKeys(cluster == nil ? Self.retriedKeys : .max),
+                state.lost.isEverything,
                 state.lost.takeForgotten()
             )
         }

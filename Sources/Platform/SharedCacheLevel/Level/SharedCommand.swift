@@ -59,6 +59,8 @@ struct SharedStore: Sendable {
     let born: PurgePosition
     /// The last purge of this gateway that it is not about either.
     let announcement: UInt64
+    /// How many numbers of keys had been learned (`LevelLoop.learn`).
+    let learned: UInt64
     /// The variant that it replaces besides its own.
     var replaced: SharedVariant?
     /// By what the fingerprints of both differ in the engine (``SystemTrust``).

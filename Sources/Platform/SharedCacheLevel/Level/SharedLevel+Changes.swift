@@ -61,8 +61,8 @@ extension SharedLevel {
                 return .store(
                     SharedStore(
                         response: response, body: body, born: born,
-                        announcement: $0.announcements, replaced: replaced,
-                        mark: systemTrust.mark(of: response.key)))
+                        announcement: $0.announcements, learned: $0.learned,
+                        replaced: replaced, mark: systemTrust.mark(of: response.key)))
             }, publishing: chunked, of: response)
     }
 

@@ -59,6 +59,8 @@ package final class SharedLevel: CacheLevel {
         var born: PurgePosition?
         /// How often what this gateway purged was queued.
         var announcements: UInt64 = 0
+        /// How many numbers of keys were learned that other gateways have drawn.
+        var learned: UInt64 = 0
         var statistics = SharedLevelStatistics()
 
         init(_ options: SharedLevelOptions) { lost = LostChanges(limit: options.lostKeys) }

@@ -86,6 +86,10 @@ extension LevelLoop {
         guard let digest = digest(of: response.key),
             let field = store.variant.field(marked: store.mark)
         else { return refuse(store) }
+        guard engine.wasKnown(response.keyHash, at: store.learned) else {
+            count(.voided)
+            return refuse(store)
+        }
         guard let link = link(of: digest) else { return skip(store) }
         let replaced = store.replaced.flatMap { $0.field(marked: store.mark) }
         var token: SharedToken?

@@ -21,7 +21,7 @@ struct OutageTests {
     }
 
     private func cut(_ proxy: SlowProxy, _ store: CacheStore, _ level: SharedLevel) {
-        proxy.setDelay(milliseconds: 5000)
+        proxy.setDelay(milliseconds: 1000)
         store.flush {}
         #expect(eventually { level.state == .off })
     }

@@ -76,6 +76,25 @@ struct LevelPartsTests {
         #expect(most < 2 * reference.count + (600 << 10))
     }
 
+    @Test func `use no number for what was queued before it was learned`() throws {
+        let engine = try EngineProcess()
+        var parts = Engine(try engine.options())
+        #expect(parts.wasKnown(1, at: 0))
+        let (first, second) = (SharedToken.drawn(), SharedToken.drawn())
+        #expect(parts.read(nil, of: 1, after: 0) == nil)
+        #expect(parts.read(first, of: 1, after: 0) == first)
+        parts.learn(first, of: 1, as: 7)
+        #expect(!parts.wasKnown(1, at: 6) && parts.wasKnown(1, at: 7))
+        // It is no news again, but another one is.
+        #expect(parts.read(first, of: 1, after: 0) == nil)
+        #expect(parts.read(second, of: 1, after: 0) == second)
+        // An own one holds for all that follows, and against lookups from before.
+        let own = parts.remove(1)
+        #expect(parts.number(of: 1) == own && parts.wasKnown(1, at: 0))
+        #expect(parts.read(second, of: 1, after: 0) == nil)
+        #expect(parts.read(second, of: 1, after: 1) == second)
+    }
+
     @Test func `know an alert of TLS from a reply`() {
         for (bytes, isTLS) in [
             ([0x15, 0x03, 0x03, 0x00], true), ([0x15], false), ([], false),

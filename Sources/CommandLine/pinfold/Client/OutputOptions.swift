@@ -23,13 +23,16 @@ struct OutputOptions: ParsableArguments {
 
     @Flag(
         name: [.customShort("v"), .customLong("verbose")],
-        help: "Print requests, responses and their timing to standard error.")
+        help: ArgumentHelp(
+            "Print requests, responses, their timing, and the TLS version, cipher suite and "
+                + "certificate of new connections to standard error."))
     var verbose = false
 
     @Option(
         help: ArgumentHelp(
-            "Write requests and responses with their content to this new file, as an HTTP Archive; "
-                + "credentials and cookies are masked. Not with -o, -O and download.",
+            "Write every request and response to this new file, as an HTTP Archive, redirects, "
+                + "retries and failures as well; credentials and cookies are masked. Not with "
+                + "files (-o, -O and download).",
             valueName: "file"), completion: .file())
     var har: String?
 

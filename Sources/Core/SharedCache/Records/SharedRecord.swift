@@ -263,6 +263,8 @@ enum SharedField: UInt16, Sendable, CaseIterable {
     case envelope = 20
     /// Which share of the gateways: 8 bits, 1 to 100.
     case share = 21
+    /// How long a gateway uses what it has without hearing from the others: milliseconds, 64 bits.
+    case grace = 22
     /// Which history of the engine's data: up to 64 bytes.
     case history = 23
 

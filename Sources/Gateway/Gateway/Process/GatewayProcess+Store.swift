@@ -34,7 +34,7 @@ extension GatewayProcess {
                 completion(
                     PurgeResult.Fleet(
                         isRecorded: $0.isRecorded, confirmed: $0.confirmed,
-                        unconfirmed: $0.unconfirmed))
+                        unconfirmed: $0.unconfirmed, away: $0.away))
             }
         }
     }

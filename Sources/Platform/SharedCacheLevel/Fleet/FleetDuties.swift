@@ -69,10 +69,17 @@ package struct FleetReceipt: Sendable, Equatable {
     /// The names of those who have not, within a second. One of them that does not reach the engine
     /// confirms with the origin whatever it has, once it has been away for the grace period.
     package var unconfirmed: [String]
+    /// The names of those who have not, and have been away for longer than that: within the last
+    /// day, without having said that they end.
+    package var away: [String]
 
-    package init(isRecorded: Bool, confirmed: [String] = [], unconfirmed: [String] = []) {
+    package init(
+        isRecorded: Bool, confirmed: [String] = [], unconfirmed: [String] = [],
+        away: [String] = []
+    ) {
         self.isRecorded = isRecorded
         self.confirmed = confirmed
         self.unconfirmed = unconfirmed
+        self.away = away
     }
 }

@@ -93,6 +93,8 @@ struct FleetState {
     var barriers: [@Sendable () -> Void] = []
     /// Who was there when the members were last read, but for this gateway.
     var others: [String] = []
+    /// Who was away then, for longer than what it has is used without being confirmed.
+    var away: [String] = []
     /// Which policy was read last.
     var policyVersion: [UInt8]?
 

@@ -126,7 +126,9 @@ extension LevelLoop {
         case .confirm(let completion):
             let own = String(decoding: options.gateway, as: UTF8.self)
             completion(
-                FleetReceipt(isRecorded: false, confirmed: [own], unconfirmed: fleet.others))
+                FleetReceipt(
+                    isRecorded: false, confirmed: [own], unconfirmed: fleet.others,
+                    away: fleet.away))
         case .readMembers(let completion): completion(nil)
         case .publishPolicy(_, let completion): completion(false)
         // Its chunks expire.

@@ -133,7 +133,8 @@ extension LevelLoop {
     /// this gateway has answered with.
     func useNothingFromBefore() {
         fleet.obtainedAfter = engine.clock.engineSeconds(Clock.wallSeconds())
-        fleet.table?.obtainedAfter = fleet.obtainedAfter
+        let obtainedAfter = fleet.obtainedAfter
+        fleet.table?.obtainedAfter = obtainedAfter
         withdrawView()
     }
 

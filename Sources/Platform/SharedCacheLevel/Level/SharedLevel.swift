@@ -59,9 +59,14 @@ package final class SharedLevel: CacheLevel {
         var born: PurgePosition?
         /// How often what this gateway purged was queued.
         var announcements: UInt64 = 0
+        /// How many numbers of keys were learned that other gateways have drawn.
+        var learned: UInt64 = 0
         var statistics = SharedLevelStatistics()
 
-        init(_ options: SharedLevelOptions) { lost = LostChanges(limit: options.lostKeys) }
+        init(_ options: SharedLevelOptions) {
+            lost = LostChanges(
+                LostChanges.Limits(replaced: options.lostKeys, invalid: options.lostRemovals))
+        }
 
         mutating func announce(_ purges: [FleetPurge]) {
             announcements += 1
@@ -85,6 +90,8 @@ package final class SharedLevel: CacheLevel {
     let record: FleetRecordWriter?
     /// What the gateway does for the fleet; `nil` before it has begun.
     let duties = Locked<FleetDuties?>(nil)
+    /// What it stores is obtained under, besides what its fingerprint says.
+    let systemTrust = SystemTrustInForce()
     /// The connections of workers, to be told when it closes; `nil` from then on.
     let links = Locked<[ObjectIdentifier: Mailbox<LevelMessage>]?>([:])
     /// Open when the gateway has caught up with what others had purged, or will not.
@@ -135,9 +142,10 @@ package final class SharedLevel: CacheLevel {
         if record != nil, !canBeUsed { keepLost() }
     }
 
-    /// Sees to it that the next process knows if the engine has yet to be told of something.
+    /// Sees to it that the next process knows if others have yet to be told of something. What was
+    /// only replaced is not worth that: they need not know.
     func keepLost() {
-        guard let record, !shared.withLock({ $0.lost.isEmpty }), !record.record.hasLost else {
+        guard let record, shared.withLock({ $0.lost.concernsOthers }), !record.record.hasLost else {
             return
         }
         record.change { $0.hasLost = true }
@@ -145,7 +153,7 @@ package final class SharedLevel: CacheLevel {
 
     /// The engine has been told of what it did not know.
     func toldLost() {
-        guard let record, shared.withLock({ $0.lost.isEmpty }) else { return }
+        guard let record, !shared.withLock({ $0.lost.concernsOthers }) else { return }
         record.change { $0.hasLost = false }
     }
 
@@ -272,6 +280,9 @@ package final class SharedLevel: CacheLevel {
     }
 
     package func addTagFields(_ names: [[UInt8]]) { mailbox.post(.tagFields(names)) }
+
+    /// The system's roots are these from now on. Before it has begun, and when they have changed.
+    package func trust(_ trust: SystemTrust) { systemTrust.set(trust) }
 
     package func flush(_ completion: @escaping @Sendable () -> Void) {
         let isAccepted = shared.withLock { state in

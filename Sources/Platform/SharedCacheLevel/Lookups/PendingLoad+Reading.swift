@@ -35,6 +35,9 @@ extension PendingLoad {
     /// Compares a value with what was purged since it was stored, and notes since when it is stale.
     /// - Returns: whether it may be used.
     func judge(_ found: FoundValue, by purges: PurgeTable, _ clock: EngineClock) -> Bool {
+        if let after = purges.obtainedAfter, found.value.times.responseTime <= after {
+            return false
+        }
         let verdict = withKey { key in
             found.bytes.withUnsafeBytes { bytes in
                 purges.verdict(
@@ -57,7 +60,7 @@ extension PendingLoad {
     /// wanted, or else the latest.
     func keepWanted() {
         guard found.count > 1 else { return }
-        let trust = load.trust
+        let trust = load.trust.map { $0 ^ mark }
         found.sort { left, right in
             let isWanted = (left.value.trust == trust, right.value.trust == trust)
             guard isWanted.0 == isWanted.1 else { return isWanted.0 }
@@ -82,7 +85,7 @@ extension PendingLoad {
             guard let metadata = made else { return nil }
             return body(
                 LoadedHead(
-                    vary: found.vary, metadata: metadata, policy: value.trust, head: head,
+                    vary: found.vary, metadata: metadata, policy: value.trust ^ mark, head: head,
                     staleSince: found.staleSince))
         }
     }

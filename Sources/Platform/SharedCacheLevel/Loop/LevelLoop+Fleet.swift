@@ -16,6 +16,7 @@ extension LevelLoop {
         if fleet.table?.goesOn(in: purges) != true {
             fleet.table = PurgeTable(
                 floor: purges.beginning(of: engine.epoch), tagFields: fleet.tagFields)
+            fleet.table?.obtainedAfter = fleet.obtainedAfter
         }
         _ = fleet.purges.follower.connected()
         _ = fleet.removed.follower.connected()
@@ -199,7 +200,9 @@ extension LevelLoop {
                 _ = state.bodies.void(hash, nil)
                 state.statistics.removalsReceived += 1
             }
-            level.duties.withLock { $0 }?.remove(removal.key)
+            guard let duties = level.duties.withLock({ $0 }) else { return }
+            duties.remove(removal.key)
+            if let uri = removal.uri { duties.removeURI(uri) }
         } catch {
             count(SharedLevelReason(error))
             makeAllStale("unreadable")
@@ -334,8 +337,11 @@ extension RESPValue {
 extension PurgeFollower.Stream {
     /// Since when all of its entries are there.
     fileprivate func beginning(of epoch: UInt64) -> PurgePosition {
-        guard hasRemoved else { return .beginning(of: epoch) }
-        return first ?? last ?? .beginning(of: epoch)
+        let beginning = PurgePosition.beginning(of: epoch)
+        let kept = hasRemoved ? first ?? last ?? beginning : beginning
+        // One that was deleted by its number is missing among those that follow the first.
+        guard let lastDeleted, kept.isBefore(lastDeleted) ?? false else { return kept }
+        return lastDeleted
     }
 
     /// The reply to XINFO STREAM; `nil` if it is none.

@@ -12,6 +12,8 @@ final class PendingLoad: @unchecked Sendable {
     let digest: [UInt8]
     /// Own removals before it was sent.
     let removals: UInt64
+    /// By what the fingerprints of what it finds differ in the engine (``SystemTrust``).
+    let mark: UInt64
     /// For whom it looks again, if it does; then it has no deadline, and nobody else waits for it.
     let wait: LeaseWait?
     /// Where it was sent to, and the last purge of this gateway that had been sent before.
@@ -25,7 +27,7 @@ final class PendingLoad: @unchecked Sendable {
 
     init(
         _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64,
-        digest: [UInt8], removals: UInt64, for wait: LeaseWait? = nil
+        digest: [UInt8], removals: UInt64, mark: UInt64, for wait: LeaseWait? = nil
     ) {
         self.load = load
         self.wait = wait
@@ -34,6 +36,7 @@ final class PendingLoad: @unchecked Sendable {
         self.deadline = deadline
         self.digest = digest
         self.removals = removals
+        self.mark = mark
     }
 
     /// Runs `body` with the bytes of the key.
@@ -100,7 +103,8 @@ enum Expected: Sendable {
     /// A chunk of a body that is not published yet.
     case early
     /// A removal; if it fails, the key was not removed.
-    case removed(SharedKey)
+    /// - Parameter isInvalid: whether all gateways have to know of it.
+    case removed(SharedKey, isInvalid: Bool)
     /// Fields of the hash of a key that is about to be removed, and whether one of them is its
     /// number.
     case fieldCount(PendingRemoval)
@@ -113,6 +117,8 @@ enum Expected: Sendable {
     case announced(FleetPurge, number: UInt64)
     /// What was told to others; if it fails, they are not told.
     case told
+    /// The others were told that a key is invalid; if it fails, they are told later.
+    case removalTold(SharedKey)
     /// Whether the streams are there.
     case begun
     /// What a stream is like.

@@ -132,8 +132,9 @@ extension LevelLoop {
     /// More was replaced here than is known: what the engine has from before may be older than what
     /// this gateway has answered with.
     func useNothingFromBefore() {
-        fleet.obtainedAfter = engine.clock.engineSeconds(Clock.wallSeconds())
-        fleet.table?.obtainedAfter = fleet.obtainedAfter
+        let now = engine.clock.engineSeconds(Clock.wallSeconds())
+        fleet.obtainedAfter = now
+        fleet.table?.obtainedAfter = now
         withdrawView()
     }
 

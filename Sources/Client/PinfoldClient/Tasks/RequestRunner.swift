@@ -167,9 +167,13 @@ final class RequestRunner: Sendable {
     private func runAttempt<Output: Sendable>(
         _ history: inout RequestHistory, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output? {
-        let result = try await attempt(&history)
-        do throws(ClientError) { return try await conclude(result, &history, finish) } catch {
-            let outcome = RequestOutcome(response: (try? result.get())?.head, error: error)
+        var result: Result<Arrival, ClientError>?
+        do throws(ClientError) {
+            let attempted = try await attempt(&history)
+            result = attempted
+            return try await conclude(attempted, &history, finish)
+        } catch {
+            let outcome = RequestOutcome(response: (try? result?.get())?.head, error: error)
             guard let wait = try await delay(dueTo: outcome, &history) else { throw error }
             if case .success(let arrival) = result { leave(arrival, &history) }
             try await handle.turn(after: wait)
@@ -253,6 +257,7 @@ final class RequestRunner: Sendable {
         var sent = prepared(&history)
         if session.configuration.tracer != nil { handle.span?.inject(into: &sent.headerFields) }
         guard remainingTime > .zero else {
+            history.isGivenUp = true
             throw .tookLonger(
                 than: session.configuration.resourceTimeout, history.request)
         }

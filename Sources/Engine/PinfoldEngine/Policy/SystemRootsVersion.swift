@@ -7,10 +7,12 @@ package struct SystemRootsVersion: Hashable, Sendable {
     /// Of the file and of the folder.
     private let files: FileVersions
 
-    package init() {
-        files = FileVersions(
-            of: TrustRoots.systemLocations.map { location in
-                getenv(location.variable).map { String(cString: $0) } ?? location.standard
-            })
+    package init() { files = FileVersions(of: Self.paths) }
+
+    /// Where they are: a file, and folders separated by colons.
+    package static var paths: [String] {
+        TrustRoots.systemLocations.map { location in
+            getenv(location.variable).map { String(cString: $0) } ?? location.standard
+        }
     }
 }

@@ -28,5 +28,8 @@ package final class CacheAdministration: Sendable {
     package var policy: PolicySnapshot? { policyInForce.withLock { $0 } }
 
     /// Another policy is in force.
-    package func adopt(_ policy: PolicySnapshot) { policyInForce.withLock { $0 = policy } }
+    package func adopt(_ policy: PolicySnapshot) {
+        policyInForce.withLock { $0 = policy }
+        level?.trust(SystemTrust(policy.configuration))
+    }
 }

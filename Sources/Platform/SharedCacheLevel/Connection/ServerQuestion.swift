@@ -25,6 +25,9 @@ final class ServerQuestion: EventHandler {
     private var completion: ((Outcome) -> Void)?
 
     private static let readBytes = 4096
+    /// Reads in one turn of the loop: a server that sends without end leaves time for everything
+    /// else, and for its own deadline.
+    private static let readsPerTurn = 16
 
     init(
         limits: RESPLimits, resolver: Resolver?, on loop: EventLoop,
@@ -125,14 +128,16 @@ final class ServerQuestion: EventHandler {
     private func read() {
         let turn = turn
         var memory = [UInt8](repeating: 0, count: Self.readBytes)
-        while turn == self.turn, completion != nil {
+        for _ in 0..<Self.readsPerTurn {
             switch memory.withUnsafeMutableBytes({ socket.read(into: $0) }) {
             case .bytes(let count): take(Array(memory[..<count]))
             case .wouldBlock: return
             case .ended: failed(.closedByServer, "it closed the connection")
             case .failed(let reason, let detail): failed(reason, detail)
             }
+            guard turn == self.turn, completion != nil else { return }
         }
+        socket.readLater()
     }
 
     private func take(_ bytes: [UInt8]) {
@@ -140,7 +145,12 @@ final class ServerQuestion: EventHandler {
         var position = 0
         do throws(RESPError) {
             while turn == self.turn, let event = try reader.next(bytes.span, at: &position) {
-                if case .reply(let reply) = event { take(reply) }
+                switch event {
+                case .reply(let reply): take(reply)
+                // Nothing is asked for that is told without being asked.
+                case .push: failed(.protocolError, "\(RedisConnectionError.unexpectedReply)")
+                case .bulkBegins, .bulkBytes, .bulkEnds: break
+                }
             }
         } catch {
             failed(.protocolError, "\(error)")

@@ -61,6 +61,8 @@ struct SharedStore: Sendable {
     let announcement: UInt64
     /// The variant that it replaces besides its own.
     var replaced: SharedVariant?
+    /// By what the fingerprints of both differ in the engine (``SystemTrust``).
+    let mark: UInt64
 
     var key: SharedKey { SharedKey(bytes: [UInt8](response.key), hash: response.keyHash) }
     var variant: SharedVariant { SharedVariant(response) }
@@ -79,6 +81,10 @@ struct SharedStore: Sendable {
 struct SharedVariant: Sendable, Equatable {
     let vary: VaryKey
     let trust: UInt64
+
+    /// The name of its field; `nil` only if the library is out of memory.
+    /// - Parameter mark: by what its fingerprint differs in the engine (``SystemTrust``).
+    func field(marked mark: UInt64) -> [UInt8]? { SharedName.variant(vary, trust: trust ^ mark) }
 
     init(_ response: CachedResponse) {
         vary = response.varyKey

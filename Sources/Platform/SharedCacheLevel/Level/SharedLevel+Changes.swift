@@ -61,7 +61,8 @@ extension SharedLevel {
                 return .store(
                     SharedStore(
                         response: response, body: body, born: born,
-                        announcement: $0.announcements, replaced: replaced))
+                        announcement: $0.announcements, replaced: replaced,
+                        mark: systemTrust.mark(of: response.key)))
             }, publishing: chunked, of: response)
     }
 
@@ -77,7 +78,7 @@ extension SharedLevel {
     ) -> StoreRefusalReason? {
         // What a soft purge has made stale is confirmed before it is worth sharing.
         guard response.bodyCount <= largestBody, response.isWholeInMemory,
-            response.staleSince == 0, !response.isOfParts
+            response.staleSince == 0, !response.isOfParts, systemTrust.covers(response)
         else { return skip(response, .tooLarge, &work) }
         guard hasRoom(for: Int(response.bodyCount)) else {
             let isOff = shared.withLock { state in

@@ -85,6 +85,8 @@ package final class SharedLevel: CacheLevel {
     let record: FleetRecordWriter?
     /// What the gateway does for the fleet; `nil` before it has begun.
     let duties = Locked<FleetDuties?>(nil)
+    /// What it stores is obtained under, besides what its fingerprint says.
+    let systemTrust = SystemTrustInForce()
     /// The connections of workers, to be told when it closes; `nil` from then on.
     let links = Locked<[ObjectIdentifier: Mailbox<LevelMessage>]?>([:])
     /// Open when the gateway has caught up with what others had purged, or will not.
@@ -272,6 +274,9 @@ package final class SharedLevel: CacheLevel {
     }
 
     package func addTagFields(_ names: [[UInt8]]) { mailbox.post(.tagFields(names)) }
+
+    /// The system's roots are these from now on. Before it has begun, and when they have changed.
+    package func trust(_ trust: SystemTrust) { systemTrust.set(trust) }
 
     package func flush(_ completion: @escaping @Sendable () -> Void) {
         let isAccepted = shared.withLock { state in

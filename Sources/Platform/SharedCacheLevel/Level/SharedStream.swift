@@ -119,7 +119,7 @@ extension SharedLevel {
         _ response: CachedResponse, _ body: SharedBody, _ chunks: SharedChunks,
         _ work: inout LevelWork
     ) -> StoreRefusalReason? {
-        guard response.staleSince == 0 else {
+        guard response.staleSince == 0, systemTrust.covers(response) else {
             forget(variantOf: response, &work)
             return .tooLarge
         }

@@ -75,7 +75,12 @@ extension LookupLink {
         var position = 0
         do throws(RESPError) {
             while link.isOpen, let event = try link.reader.next(bytes.span, at: &position) {
-                if case .reply(let value) = event { take(value) }
+                switch event {
+                case .reply(let value): take(value)
+                // Nothing is asked for that is told without being asked.
+                case .push: disconnect(.unexpectedReply)
+                case .bulkBegins, .bulkBytes, .bulkEnds: break
+                }
             }
         } catch {
             disconnect(.malformed(error))

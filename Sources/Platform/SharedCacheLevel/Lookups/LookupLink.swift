@@ -136,7 +136,7 @@ final class LookupLink: EventHandler {
         let now = loop.monotonicNow
         let pending = PendingLoad(
             load, flight, began: now, deadline: now + level.options.timeoutMilliseconds,
-            digest: digest, removals: 0)
+            digest: digest, removals: 0, mark: level.mark(of: load))
         let isAsked =
             isOf(view)
             && link.add(.value(pending), by: now + level.options.stallMilliseconds) {

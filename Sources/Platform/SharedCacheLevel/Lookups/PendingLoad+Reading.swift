@@ -57,7 +57,7 @@ extension PendingLoad {
     /// wanted, or else the latest.
     func keepWanted() {
         guard found.count > 1 else { return }
-        let trust = load.trust
+        let trust = load.trust.map { $0 ^ mark }
         found.sort { left, right in
             let isWanted = (left.value.trust == trust, right.value.trust == trust)
             guard isWanted.0 == isWanted.1 else { return isWanted.0 }
@@ -82,7 +82,7 @@ extension PendingLoad {
             guard let metadata = made else { return nil }
             return body(
                 LoadedHead(
-                    vary: found.vary, metadata: metadata, policy: value.trust, head: head,
+                    vary: found.vary, metadata: metadata, policy: value.trust ^ mark, head: head,
                     staleSince: found.staleSince))
         }
     }

@@ -62,7 +62,7 @@ extension LevelLoop {
         let digest = load.key.withUnsafeBytes { SharedName.digest(of: $0) }
         let pending = PendingLoad(
             load, flight, began: began, deadline: deadline, digest: digest ?? [],
-            removals: engine.removals)
+            removals: engine.removals, mark: level.mark(of: load))
         guard canLookUp, digest != nil, deadline > now, let link = link(of: pending.digest)
         else {
             load.look?.fail(.busy)
@@ -84,12 +84,10 @@ extension LevelLoop {
     private func sendStore(_ store: SharedStore) {
         let response = store.response
         guard let digest = digest(of: response.key),
-            let field = SharedName.variant(store.variant.vary, trust: store.variant.trust)
+            let field = store.variant.field(marked: store.mark)
         else { return refuse(store) }
         guard let link = link(of: digest) else { return skip(store) }
-        let replaced = store.replaced.flatMap {
-            SharedName.variant($0.vary, trust: $0.trust)
-        }
+        let replaced = store.replaced.flatMap { $0.field(marked: store.mark) }
         var token: SharedToken?
         var ownChunks: SharedChunks?
         switch store.body {
@@ -134,7 +132,7 @@ extension LevelLoop {
         else { return nil }
         let draft = SharedValueDraft(
             key: [UInt8](response.key), vary: response.varyKey, head: [UInt8](response.head),
-            times: times, trust: response.policy,
+            times: times, trust: response.policy ^ pending.store.mark,
             instance: Engine.instance(generation, engine.number(of: response.keyHash)),
             born: born(of: pending.store))
         let name = engine.names.value(pending.digest, variant: field)

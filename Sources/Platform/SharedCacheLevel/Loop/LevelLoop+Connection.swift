@@ -51,7 +51,8 @@ extension LevelLoop {
                 switch event {
                 case .reply(let value): take(value, from: link)
                 // Nothing is asked for that is told without being asked.
-                case .push, .bulkBegins, .bulkBytes, .bulkEnds: break
+                case .push: disconnect(link, .unexpectedReply)
+                case .bulkBegins, .bulkBytes, .bulkEnds: break
                 }
             }
         } catch {

@@ -334,8 +334,11 @@ extension RESPValue {
 extension PurgeFollower.Stream {
     /// Since when all of its entries are there.
     fileprivate func beginning(of epoch: UInt64) -> PurgePosition {
-        guard hasRemoved else { return .beginning(of: epoch) }
-        return first ?? last ?? .beginning(of: epoch)
+        let beginning = PurgePosition.beginning(of: epoch)
+        let kept = hasRemoved ? first ?? last ?? beginning : beginning
+        // One that was deleted by its number is missing among those that follow the first.
+        guard let lastDeleted, kept.isBefore(lastDeleted) ?? false else { return kept }
+        return lastDeleted
     }
 
     /// The reply to XINFO STREAM; `nil` if it is none.

@@ -104,7 +104,7 @@ extension LevelLoop {
         }
         let pending = PendingLoad(
             load, flight, began: now, deadline: .max, digest: wait.digest,
-            removals: engine.removals, for: wait)
+            removals: engine.removals, mark: level.mark(of: load), for: wait)
         (pending.link, pending.announcement) = (link, fleet.sent)
         sendGetAll(engine.hash(wait.digest), .value(pending), to: link)
     }

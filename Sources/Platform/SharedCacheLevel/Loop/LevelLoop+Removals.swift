@@ -8,7 +8,8 @@ extension LevelLoop {
         guard let digest = key.bytes.withUnsafeBytes({ digest(of: $0) }),
             let link = link(of: digest)
         else { return giveUp(.removed(key)) }
-        let fields = variants.compactMap { SharedName.variant($0.vary, trust: $0.trust) }
+        let mark = key.bytes.withUnsafeBytes { level.systemTrust.mark(of: $0) }
+        let fields = variants.compactMap { $0.field(marked: mark) }
         for field in fields { askForPredecessor(digest, field, nil, on: link) }
         sendFields(
             fields + fields.map { Engine.chunksField(of: $0) }, of: engine.hash(digest),

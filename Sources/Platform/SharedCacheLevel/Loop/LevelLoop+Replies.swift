@@ -117,7 +117,8 @@ extension LevelLoop {
             load.look?.fail(.busy)
             answer(
                 PendingLoad(
-                    load, flight, began: began, deadline: deadline, digest: [], removals: 0),
+                    load, flight, began: began, deadline: deadline, digest: [], removals: 0,
+                    mark: 0),
                 [])
         case .store(let store): lose(store.key)
         case .forget(let key, _), .remove(let key): lose(key)
@@ -380,12 +381,13 @@ extension LevelLoop {
             _ = state.bodies.void(entry.key, [entry.variant])
             return (place.body, entry.variant)
         }
-        guard let (body, variant) = place,
-            let field = SharedName.variant(variant.vary, trust: variant.trust)
-        else { return }
+        guard let (body, variant) = place else { return }
+        // Its key is not known any longer, and so not by which of them its fingerprint is marked.
+        let fields = level.systemTrust.marks.compactMap { variant.field(marked: $0) }
+        guard !fields.isEmpty else { return }
         sendFields(
-            [field, Engine.chunksField(of: field)], of: engine.hash(body.digest), .nothing,
-            to: link)
+            fields + fields.map { Engine.chunksField(of: $0) }, of: engine.hash(body.digest),
+            .nothing, to: link)
         flush()
     }
 }

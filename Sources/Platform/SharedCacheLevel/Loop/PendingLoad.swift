@@ -12,6 +12,8 @@ final class PendingLoad: @unchecked Sendable {
     let digest: [UInt8]
     /// Own removals before it was sent.
     let removals: UInt64
+    /// By what the fingerprints of what it finds differ in the engine (``SystemTrust``).
+    let mark: UInt64
     /// For whom it looks again, if it does; then it has no deadline, and nobody else waits for it.
     let wait: LeaseWait?
     /// Where it was sent to, and the last purge of this gateway that had been sent before.
@@ -25,7 +27,7 @@ final class PendingLoad: @unchecked Sendable {
 
     init(
         _ load: LevelLoad, _ flight: StoreFlight, began: Int64, deadline: Int64,
-        digest: [UInt8], removals: UInt64, for wait: LeaseWait? = nil
+        digest: [UInt8], removals: UInt64, mark: UInt64, for wait: LeaseWait? = nil
     ) {
         self.load = load
         self.wait = wait
@@ -34,6 +36,7 @@ final class PendingLoad: @unchecked Sendable {
         self.deadline = deadline
         self.digest = digest
         self.removals = removals
+        self.mark = mark
     }
 
     /// Runs `body` with the bytes of the key.

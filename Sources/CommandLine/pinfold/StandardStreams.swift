@@ -39,7 +39,7 @@ func openStandardStreams() {
 /// is lost, so that the program can still end.
 func writeToStandardError(_ text: String) {
     // If this fails, there is nowhere to report it.
-    _ = write(Array(text.utf8)[...], to: STDERR_FILENO, patienceMilliseconds: 1000)
+    _ = writeAll(Array(text.utf8)[...], to: STDERR_FILENO, patienceMilliseconds: 1000)
 }
 
 /// Writes an error message to standard error, with the prefix that the argument parser gives to its
@@ -73,7 +73,7 @@ func writeToStandardOutput(_ bytes: [UInt8]) {
 func writeOutput(
     _ bytes: [UInt8], patienceMilliseconds: Int32? = nil
 ) throws(OutputError) {
-    let code = write(
+    let code = writeAll(
         bytes[...], to: STDOUT_FILENO, patienceMilliseconds: patienceMilliseconds)
     if code != 0 { throw OutputError(code: code) }
 }
@@ -84,7 +84,7 @@ private let pipeBytes = 4096
 /// Writes bytes to a descriptor. Returns the system's error number, or 0 if there was no error.
 ///
 /// - Parameter patienceMilliseconds: How long to wait for the reader, or `nil` to wait forever.
-private func write(
+func writeAll(
     _ bytes: ArraySlice<UInt8>, to descriptor: Int32, patienceMilliseconds: Int32? = nil
 ) -> Int32 {
     var rest = bytes

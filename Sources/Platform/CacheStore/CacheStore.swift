@@ -243,16 +243,17 @@ public final class CacheStore: Sendable {
     /// - Parameters:
     ///   - vary: the new head's Vary key (`FreshenedResponse.vary`).
     ///   - policy: fingerprint of the policy under which the 304 was obtained.
+    ///   - flight: that of the request, which is not ended; `nil` if none was sent.
     ///
-    /// Refused as `.superseded` if `old` is no longer the stored response: another response, or
-    /// none, is then correct.
+    /// Refused as `.superseded` if `old` is no longer the stored response, or the key was
+    /// invalidated since the request was sent: another response, or none, is then correct.
     public func update(
         _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
-        metadata: StoredMetadata, policy: UInt64
+        metadata: StoredMetadata, policy: UInt64, flight: StoreFlight? = nil
     ) throws(StoreRefusalReason) -> CachedResponse {
         do throws(StoreRefusalReason) {
             return try freshen(
-                old, vary: vary, head: head, metadata: metadata, policy: policy)
+                old, vary: vary, head: head, metadata: metadata, policy: policy, flight: flight)
         } catch {
             count(error)
             throw error

@@ -77,7 +77,7 @@ extension CacheStore {
     /// See `update`.
     func freshen(
         _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
-        metadata: StoredMetadata, policy: UInt64
+        metadata: StoredMetadata, policy: UInt64, flight: StoreFlight?
     ) throws(StoreRefusalReason) -> CachedResponse {
         let text = old.key.count + head.count + vary.bytes.count
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
@@ -88,7 +88,8 @@ extension CacheStore {
             shard, dropped -> (Bool, LevelWork) in
             var work = LevelWork()
             // Whoever asked for the confirmation found it before it was purged.
-            guard shard.verdict(old, bans).isNone else { return (false, work) }
+            guard shard.verdict(old, bans).isNone, flight.map({ shard.flights.isValid($0) }) ?? true
+            else { return (false, work) }
             let isInMemory = shard.contains(old)
             guard isInMemory || levels.contains(where: { $0.holds(old) }) else {
                 return (false, work)

@@ -70,6 +70,13 @@ struct ConnectionOptionsTests {
                 try $0.resolve("2001:db8::1", to: ["127.0.0.1"])
             }
             #expect(address.head.status.code == 200)
+            // What is said of every host counts for those that are not named.
+            let every = try await get(url, runtime) {
+                try $0.resolve("*", to: [])
+                try $0.resolve("*", port: port, to: ["127.0.0.1"])
+                try $0.resolve("b.test", to: [])
+            }
+            #expect(every.text == "api.test:\(port)")
         }
     }
 

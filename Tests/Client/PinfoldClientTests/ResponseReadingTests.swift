@@ -254,5 +254,7 @@ struct ResponseReadingTests {
         ] as [(HTTPRequest, RequestContent?, String)] {
             #expect(request.curlDescription(content: content) == "curl \(words) \(url)")
         }
+        let listed = try HTTPRequest(.get, "http://a.test/?a[1]=b")
+        #expect(listed.curlDescription() == "curl --globoff '\(listed.url)'")
     }
 }

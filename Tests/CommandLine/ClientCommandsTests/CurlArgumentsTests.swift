@@ -10,6 +10,7 @@ struct CurlArgumentsTests {
         ("example.com", "http://example.com"), ("example.com/a?b", "http://example.com/a?b"),
         ("example.com:8080/a", "http://example.com:8080/a"), ("localhost", "http://localhost"),
         ("localhost:80", "http://localhost:80"), ("127.0.0.1", "http://127.0.0.1"),
+        ("bücher.example/a", "http://bücher.example/a"),
         ("[::1]:80/a", "http://[::1]:80/a"), ("example.com?a", "http://example.com?a"),
         // These are left as they are.
         ("https://example.com", "https://example.com"), ("nonsense", "nonsense"),
@@ -25,6 +26,7 @@ struct CurlArgumentsTests {
         ("a.test:80:127.0.0.1", "a.test", 80, ["127.0.0.1"]),
         ("a.test:80:127.0.0.1,::1", "a.test", 80, ["127.0.0.1", "::1"]),
         ("[::1]:443:[2001:db8::1]", "[::1]", 443, ["[2001:db8::1]"]),
+        ("*:80:127.0.0.1", "*", 80, ["127.0.0.1"]), ("+a.test:80:::1", "a.test", 80, ["::1"]),
     ])
     func `are places of hosts`(text: String, host: String, port: Int, addresses: [String]) throws {
         let argument = try ResolveArgument(text)

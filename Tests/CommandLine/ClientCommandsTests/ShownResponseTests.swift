@@ -65,7 +65,10 @@ struct ShownResponseTests {
     private func written(_ format: String) throws -> String {
         let request = try HTTPRequest(.get, "http://a.test/x")
         let head = HTTPResponse(status: .notFound, headerFields: [.contentType: "text/x"])
-        return try WriteOut(format).text(head, request, TaskMetrics(task: .next()))
+        return try WriteOut(format).text(
+            WriteOut.Subject(
+                response: head, method: request.method, url: request.url,
+                metrics: TaskMetrics(task: .next())))
     }
 
     @Test(arguments: [
@@ -76,6 +79,14 @@ struct ShownResponseTests {
     ])
     func `is described in a format of the caller's`(format: String, text: String) throws {
         #expect(try written(format) == text)
+    }
+
+    @Test(arguments: [
+        ("%{http_code} %{http_version} %{num_redirects}", "000 0 0"), ("%{time_total}", "0.000000"),
+        ("%{remote_ip}:%{remote_port} %{content_type}", ":0 "), ("%{url_effective}", "a b"),
+    ])
+    func `is described as missing if there was none`(format: String, text: String) throws {
+        #expect(try WriteOut(format).text(WriteOut.Subject(method: .get, url: "a b")) == text)
     }
 
     @Test func `has no variables but those that are known`() {

@@ -13,6 +13,7 @@ final class ScriptedStream: UpstreamStream {
     let wasReused: Bool
     let timeline = ConnectionTimeline()
     var tlsVersion: TLSVersion? { nil }
+    var tlsSummary: TLSSummary? { nil }
     var carrier: HTTPCarrier { .http1 }
     var isEventStream: Bool { false }
     var serverCertificate: ServerCertificate? { nil }

@@ -14,26 +14,76 @@ struct LevelPartsTests {
         SharedKey(bytes: Array(text.utf8), hash: UInt64(text.utf8.count))
     }
 
-    @Test func `remember what was changed, up to a limit`() {
-        var lost = LostChanges(limit: 2, bytes: 10)
-        #expect(lost.isEmpty)
-        lost.note(key("a"))
-        lost.note(key("a"))
-        lost.note(key("bb"))
-        #expect(lost.keys.count == 2 && !lost.isEverything)
+    @Test func `remember what is invalid, up to a limit`() {
+        var lost = LostChanges(.init(replaced: 9, invalid: 2, bytes: 10))
+        #expect(lost.isEmpty && !lost.concernsOthers)
+        for text in ["a", "a", "bb"] { lost.note(key(text), isInvalid: true) }
+        #expect(lost.keys.count == 2 && lost.concernsOthers && !lost.isEverything)
         var taken = lost.take()
         #expect(taken.keys.count == 2)
         #expect(lost.isEmpty)
-        taken.note(key("c"))
+        taken.note(key("c"), isInvalid: true)
         #expect(taken.isEverything && taken.keys.isEmpty && !taken.isEmpty)
         // Nothing is added to everything.
-        taken.note(key("d"))
+        taken.note(key("d"), isInvalid: true)
         #expect(taken.keys.isEmpty)
         // Bytes count as well, anew after what was taken.
-        lost.note(key("12345"))
+        lost.note(key("12345"), isInvalid: true)
         #expect(!lost.isEverything)
-        lost.note(key("123456"))
+        lost.note(key("123456"), isInvalid: true)
         #expect(lost.isEverything)
+    }
+
+    @Test func `forget what was only replaced, which concerns nobody else`() {
+        var lost = LostChanges(.init(replaced: 2, invalid: 2, bytes: 100))
+        lost.note(key("a"), isInvalid: true)
+        for text in ["a", "bb", "ccc"] { lost.note(key(text), isInvalid: false) }
+        #expect(lost.keys.count == 3 && !lost.hasForgotten)
+        lost.note(key("dddd"), isInvalid: false)
+        #expect(lost.hasForgotten && !lost.isEverything)
+        #expect(lost.keys == [Array("a".utf8): .init(hash: 1, isInvalid: true)])
+        // What is invalid is remembered nevertheless.
+        lost.note(key("eeeee"), isInvalid: false)
+        lost.note(key("bb"), isInvalid: true)
+        #expect(lost.keys.count == 2)
+        #expect(lost.takeKeys(1).count == 1 && lost.takeKeys().count == 1)
+        #expect(lost.keys.isEmpty && !lost.concernsOthers && !lost.isEmpty)
+        #expect(lost.takeForgotten() && lost.isEmpty)
+        lost.note(key("a"), isInvalid: false)
+        lost.note(key("a"), isInvalid: true)
+        lost.note(key("bb"), isInvalid: false)
+        lost.dropReplaced()
+        #expect(lost.keys.count == 1 && lost.concernsOthers && !lost.hasForgotten)
+    }
+
+    @Test func `tell all of a URI at once if it is stored, and otherwise now and then`() {
+        var uris = RemovedURIs()
+        let (uri, key) = (Array("http://a/".utf8), Array("upgraded:http://a/".utf8))
+        #expect(uris.removed(uri, key, isStored: false, removal: 1, now: 0) == .tell)
+        uris.tells(uri, key, after: 36, now: 0)
+        // The same request's other keys were sent before that.
+        #expect(uris.removed(uri, key, isStored: false, removal: 36, now: 1) == .wait)
+        #expect(uris.timePassed(1).isEmpty)
+        // Another one's are told once for all.
+        for removal: UInt64 in 37...90 {
+            #expect(uris.removed(uri, key, isStored: false, removal: removal, now: 9) == .wait)
+        }
+        #expect(uris.removed(uri, uri, isStored: true, removal: 91, now: 9) == .tell)
+        #expect(uris.timePassed(499).isEmpty)
+        let due = uris.timePassed(560)
+        #expect(due.map(\.uri) == [uri] && due.map(\.key) == [key])
+        uris.tells(uri, key, after: 91, now: 560)
+        // What could not be told is told again, whatever was sent meanwhile.
+        uris.failed(uri, key, now: 570)
+        #expect(uris.timePassed(1200).count == 1)
+        uris.tells(uri, key, after: 92, now: 1200)
+        #expect(uris.timePassed(2000).isEmpty)
+        #expect(uris.next == nil)
+        #expect(uris.removed(uri, key, isStored: false, removal: 93, now: 2000) == .tell)
+        uris.tells(uri, key, after: 93, now: 2000)
+        #expect(uris.removed(uri, key, isStored: false, removal: 94, now: 2001) == .wait)
+        #expect(uris.takeWaiting().map(\.uri) == [uri])
+        #expect(uris.takeWaiting().isEmpty)
     }
 
     @Test func `write commands as the engine reads them, in pieces`() {
@@ -74,6 +124,25 @@ struct LevelPartsTests {
         #expect(output.withUnsent { [UInt8]($0) } == reference)
         // Besides what waits, half as much again and what is kept anyway.
         #expect(most < 2 * reference.count + (600 << 10))
+    }
+
+    @Test func `use no number for what was queued before it was learned`() throws {
+        let engine = try EngineProcess()
+        var parts = Engine(try engine.options())
+        #expect(parts.wasKnown(1, at: 0))
+        let (first, second) = (SharedToken.drawn(), SharedToken.drawn())
+        #expect(parts.read(nil, of: 1, after: 0) == nil)
+        #expect(parts.read(first, of: 1, after: 0) == first)
+        parts.learn(first, of: 1, as: 7)
+        #expect(!parts.wasKnown(1, at: 6) && parts.wasKnown(1, at: 7))
+        // It is no news again, but another one is.
+        #expect(parts.read(first, of: 1, after: 0) == nil)
+        #expect(parts.read(second, of: 1, after: 0) == second)
+        // An own one holds for all that follows, and against lookups from before.
+        let own = parts.remove(1)
+        #expect(parts.number(of: 1) == own && parts.wasKnown(1, at: 0))
+        #expect(parts.read(second, of: 1, after: 0) == nil)
+        #expect(parts.read(second, of: 1, after: 1) == second)
     }
 
     @Test func `know an alert of TLS from a reply`() {

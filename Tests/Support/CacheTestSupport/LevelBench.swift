@@ -61,13 +61,15 @@ extension CacheStore {
 
     /// Updates a response after a 304.
     package func confirm(
-        _ old: CachedResponse, vary: VaryKey = .none, policy: UInt64 = 0
+        _ old: CachedResponse, vary: VaryKey = .none, policy: UInt64 = 0,
+        flight: StoreFlight? = nil
     ) throws(StoreRefusalReason) -> CachedResponse {
         let fresh = head("fresh", extra: "X-New: 1\r\n")
         let result = fresh.withUnsafeBytes { bytes in
             Result { () throws(StoreRefusalReason) in
                 try update(
-                    old, vary: vary, head: bytes, metadata: metadata(fresh), policy: policy)
+                    old, vary: vary, head: bytes, metadata: metadata(fresh), policy: policy,
+                    flight: flight)
             }
         }
         return try result.get()

@@ -35,7 +35,7 @@ public struct ConnectionOptions: Sendable {
     /// Sets the addresses of a host, as `--resolve` of curl does.
     ///
     /// - Parameters:
-    ///   - host: The host in URLs.
+    ///   - host: The host in URLs, or `*` for every host that is not named otherwise.
     ///   - port: The port in URLs, or `nil` for every port that has no addresses of its own.
     ///   - addresses: IPv4 and IPv6 addresses, which are tried as those of a name are (RFC 8305).
     ///     If there are none, the host cannot be resolved.
@@ -52,7 +52,7 @@ public struct ConnectionOptions: Sendable {
     /// Connects to a Unix socket instead of a host.
     ///
     /// - Parameters:
-    ///   - host: The host in URLs.
+    ///   - host: The host in URLs, or `*` for every host that is not named otherwise.
     ///   - port: The port in URLs, or `nil` for every port.
     ///   - path: The absolute path of the socket.
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidConfiguration`` if the path, the
@@ -116,19 +116,24 @@ public struct ConnectionOptions: Sendable {
     }
 
     private static func key(_ host: String, _ port: Int?) throws(ClientError) -> Key {
-        let isBareV6 = host.contains(":") && !host.hasPrefix("[")
-        let request = try? HTTPRequest(.get, "http://\(isBareV6 ? "[\(host)]" : host)/")
-        guard let request, request.path == "/", let origin = request.origin,
-            let pattern = try? HostPattern(Self.normalized(request.authority ?? "")),
-            pattern.port == nil, let name = pattern.exactName, origin.port == 80
-        else { throw invalid("\(host) is not a host name or an address") }
-        var key = Key(host: Self.normalized(name), port: nil)
+        var key = Key(host: host == "*" ? host : try name(host), port: nil)
         guard let port else { return key }
         guard let number = UInt16(exactly: port), number > 0 else {
             throw invalid("the port \(port) is not a number from 1 to 65535")
         }
         key.port = number
         return key
+    }
+
+    /// The host as it is looked for.
+    private static func name(_ host: String) throws(ClientError) -> String {
+        let isBareV6 = host.contains(":") && !host.hasPrefix("[")
+        let request = try? HTTPRequest(.get, "http://\(isBareV6 ? "[\(host)]" : host)/")
+        guard let request, request.path == "/", let origin = request.origin,
+            let pattern = try? HostPattern(Self.normalized(request.authority ?? "")),
+            pattern.port == nil, let name = pattern.exactName, origin.port == 80
+        else { throw invalid("\(host) is not a host name or an address") }
+        return Self.normalized(name)
     }
 
     /// A host as it is looked for: without brackets and a trailing dot, an address in its usual

@@ -50,6 +50,8 @@ struct SessionPlaces: NameSource {
         let place =
             options.places[.init(host: name, port: port)]
             ?? options.places[.init(host: name, port: nil)]
+            ?? options.places[.init(host: "*", port: port)]
+            ?? options.places[.init(host: "*", port: nil)]
         switch place {
         case .addresses(let addresses): return .addresses(addresses)
         case .unixSocket(let path): return .addresses(addresses[path].map { [$0] } ?? [])

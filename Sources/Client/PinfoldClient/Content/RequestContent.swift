@@ -135,6 +135,24 @@ public struct RequestContent: Sendable {
         return .bytes(try ContentCodings.encode(bytes, as: compression.coding))
     }
 
+    /// The whole content as it is before any compression, or `nil` if it is a stream.
+    ///
+    /// - Throws: What the source throws.
+    package func collected() throws -> [UInt8]? {
+        switch source {
+        case .bytes(let bytes): return bytes
+        case .stream: return nil
+        case .reader(_, let open):
+            var (source, bytes) = (try open(), [UInt8]())
+            var part = [UInt8](repeating: 0, count: 256 << 10)
+            while true {
+                let count = try part.withUnsafeMutableBytes { try source.read(into: $0) }
+                guard count > 0 else { return bytes }
+                bytes += part[..<count]
+            }
+        }
+    }
+
     /// How the end of the content is marked.
     var framing: RequestHeadText.Framing { length.map { .length($0) } ?? .chunked }
 

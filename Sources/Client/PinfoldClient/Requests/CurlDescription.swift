@@ -35,6 +35,8 @@ extension HTTPRequest {
             }
             words += ["--data-binary", Self.quoted(content.curlText ?? "@-")]
         }
+        // Otherwise curl takes brackets and braces for ranges and lists of URLs.
+        if url.utf8.contains(where: { "[]{}".utf8.contains($0) }) { words.append("--globoff") }
         words.append(Self.quoted(url))
         return words.joined(separator: " ")
     }

@@ -203,7 +203,8 @@ public final class SessionManager: Sendable {
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
             acceptsAnyStored: options.cachePolicy.acceptsAnyStored,
             speaksOnlyHTTP1: options.httpVersion?.allowsHTTP2 == false,
-            continueMilliseconds: wait?.wholeMilliseconds)
+            continueMilliseconds: wait?.wholeMilliseconds,
+            describesConnection: registry.describesConnections)
         guard runtime.post(.begin(transferRequest)) else {
             transferRequest.content.close()
             throw ClientError.sessionInvalidated().about(request)

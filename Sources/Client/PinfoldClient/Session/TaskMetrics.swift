@@ -1,6 +1,7 @@
 import HTTPCore
 import HTTPTypes
 import PinfoldMetrics
+import PinfoldTLS
 
 /// How a response relates to the session's cache.
 public enum CacheUse: String, Sendable, Hashable, CaseIterable {
@@ -80,6 +81,9 @@ public struct TaskMetrics: Sendable, Hashable {
         /// The protocol that the server was spoken to in, by its ALPN name: `h2` or `http/1.1`;
         /// `nil` if there was no connection.
         public var protocolName: String?
+        /// What the handshake of TLS agreed on, if there was one and a ``ConnectionMonitor`` wants
+        /// to know.
+        package var tls: TLSSummary?
         /// How the response relates to the session's cache.
         public var cache: CacheUse
         /// The address and port of the server, or of the proxy used instead; `nil` if there was no
@@ -106,6 +110,7 @@ public struct TaskMetrics: Sendable, Hashable {
             total = .microseconds(max(times.total, times.queued + (times.firstByte ?? 0)))
             reusedConnection = times.wasReused
             protocolName = times.carrier?.protocolName
+            tls = times.tls
             cache = times.cache
             server = times.server
             sentBytes = times.sentBytes

@@ -44,6 +44,8 @@ public final class TransferProgress: Sendable {
         var isCancelled = false
         /// The current task.
         weak var task: TaskHandle?
+        /// That of the last task.
+        var identifier: TaskIdentifier?
 
         mutating func expectsReceived(_ response: HTTPResponse) {
             guard offset > 0, response.status.code == 206,
@@ -114,9 +116,12 @@ public final class TransferProgress: Sendable {
         task?.follow(self)
     }
 
+    /// The last task that this was given to.
+    package var task: TaskIdentifier? { state.withLock { $0.identifier } }
+
     func attach(_ task: TaskHandle) {
         let isFollowed = state.withLock { state in
-            state.task = task
+            (state.task, state.identifier) = (task, task.identifier)
             return state.isPaused || state.isCancelled
         }
         if isFollowed { task.follow(self) }

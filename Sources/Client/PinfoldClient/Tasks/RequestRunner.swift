@@ -285,6 +285,9 @@ final class RequestRunner: Sendable {
         // RFC 9110 section 15.5.20: over a different connection.
         history.needsFreshConnection = arrived.status == 421
         received(arrived, for: sent, history.authentication)
+        session.registry.report(
+            handle.identifier,
+            arrivedBy: record.metrics(status: arrived.status, arrived.metrics).transactions.last)
         report(.received(arrived.response, to: history.request))
         return .success(
             Arrival(

@@ -2,6 +2,8 @@ import Locking
 
 /// The active tasks of a session, and the observers of its events.
 final class TaskRegistry: Sendable {
+    typealias Transaction = TaskMetrics.Transaction
+
     private struct Entry {
         let task: TaskHandle
         /// Whether the task is not suspended, so that the indicator counts it.
@@ -28,6 +30,8 @@ final class TaskRegistry: Sendable {
     private let callbacks: CallbackQueue
     private let callback: (@Sendable (SessionEvent) -> Void)?
     private let monitors: [any EventMonitor]
+    /// Those of them that are told of connections.
+    private let connectionMonitors: [any ConnectionMonitor]
     private let activity: ActivityIndicator?
     /// Ends the session on its loop. May be called more than once.
     private let end: @Sendable () -> Void
@@ -41,6 +45,7 @@ final class TaskRegistry: Sendable {
         self.callback = callback
         self.activity = activity
         self.monitors = monitors
+        connectionMonitors = monitors.compactMap { $0 as? any ConnectionMonitor }
         self.end = end
     }
 
@@ -168,6 +173,17 @@ final class TaskRegistry: Sendable {
         callbacks.offer { [monitors] dropped in
             Self.tell(monitors, dropped)
             for monitor in monitors { monitor.request(task, event) }
+        }
+    }
+
+    var describesConnections: Bool { !connectionMonitors.isEmpty }
+
+    /// Tells the monitors how a response came.
+    func report(_ task: TaskIdentifier, arrivedBy transaction: @autoclosure () -> Transaction?) {
+        guard describesConnections, let transaction = transaction() else { return }
+        callbacks.offer { [monitors, connectionMonitors] dropped in
+            Self.tell(monitors, dropped)
+            for monitor in connectionMonitors { monitor.request(task, arrivedBy: transaction) }
         }
     }
 

@@ -210,6 +210,7 @@ final class Transfer: EventHandler {
         times.wasReused = exchange.reusesConnection
         times.carrier = exchange.upstreamCarrier
         guard let made = exchange.connectionTimes else { return }
+        if request.describesConnection { times.tls = exchange.upstreamTLS }
         (times.lookup, times.connect, times.handshake) = (made.lookup, made.connect, made.handshake)
         times.tunnel = made.tunnel
     }

@@ -35,6 +35,8 @@ final class TransferRequest: Sendable {
     /// How long the content waits for the server to ask for it, in milliseconds, or `nil` if it is
     /// sent at once.
     let continueMilliseconds: Int64?
+    /// Whether somebody wants to know what the handshake of TLS agreed on.
+    let describesConnection: Bool
 
     init(
         session: UInt64, number: UInt64, origin: RequestOrigin, head: [UInt8],
@@ -43,7 +45,7 @@ final class TransferRequest: Sendable {
         totalMilliseconds: Int64, channel: TransferChannel,
         needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil,
         acceptsAnyStored: Bool = false, speaksOnlyHTTP1: Bool = false,
-        continueMilliseconds: Int64? = nil
+        continueMilliseconds: Int64? = nil, describesConnection: Bool = false
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
@@ -55,6 +57,7 @@ final class TransferRequest: Sendable {
         (self.channel, self.proxy, self.stream) = (channel, proxy, stream)
         (self.acceptsAnyStored, self.speaksOnlyHTTP1) = (acceptsAnyStored, speaksOnlyHTTP1)
         self.continueMilliseconds = continueMilliseconds
+        self.describesConnection = describesConnection
     }
 }
 

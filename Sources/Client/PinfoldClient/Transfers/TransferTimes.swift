@@ -1,5 +1,6 @@
 import HTTPCore
 import PinfoldMetrics
+import PinfoldTLS
 
 /// How long the phases of an exchange took, in microseconds.
 package struct TransferTimes: Sendable, Equatable {
@@ -23,6 +24,8 @@ package struct TransferTimes: Sendable, Equatable {
     var wasReused = false
     /// What the connection carries; `nil` if there was none.
     var carrier: HTTPCarrier?
+    /// What the handshake agreed on, if somebody wants to know and the connection is a new one.
+    var tls: TLSSummary?
     /// How the response relates to the session's cache.
     var cache = CacheUse.none
     /// Whether the server responded instead of asking for the content, of which nothing was read.

@@ -1,4 +1,3 @@
-import Clocks
 import Documents
 import HTTPCore
 public import HTTPTypes
@@ -23,6 +22,8 @@ public struct HARArchive: Sendable {
         public var time: Duration?
         /// The parts of ``time``, as HAR has them.
         var timings: TaskMetrics.Transaction?
+        /// The token of the error, if the exchange failed.
+        var failure: String?
 
         /// Creates an entry; see the properties.
         public init(
@@ -132,21 +133,28 @@ public enum HARError: Error, Sendable, CustomStringConvertible {
 }
 
 extension HARArchive.Entry {
-    /// Creates an entry of a response that a session got, without credentials and cookies.
+    /// Creates an entry of an exchange of a session, without credentials and cookies.
     ///
-    /// - Parameter content: What was sent; it is in the entry if it was in memory.
-    package init(_ response: DataResponse, sent content: RequestContent?) {
-        let took = response.metrics.transactions.last?.total ?? .zero
-        let began = Clock.wallMilliseconds() - took.wholeMilliseconds
-        var (request, head) = (response.request, response.head)
+    /// - Parameters:
+    ///   - began: When the request was made, in milliseconds since 1970.
+    ///   - sent: What was sent of the request's content.
+    ///   - response: The response, or `nil` if there was none.
+    ///   - content: Its content, as far as it was read.
+    ///   - transaction: The times and sizes, if they are known.
+    ///   - failure: Why there is no response, or not all of its content.
+    package init(
+        began: Int64, request: HTTPRequest, sent: [UInt8], response: HTTPResponse?,
+        content: [UInt8], _ transaction: TaskMetrics.Transaction?, failure: ClientError?
+    ) {
+        // HAR has 0 for what did not come.
+        var head = response ?? HTTPResponse(status: .init(code: 0))
+        var request = request
         request.headerFields = request.headerFields.masked
         head.headerFields = head.headerFields.masked
-        var sent: [UInt8] = []
-        if case .bytes(let bytes)? = content?.source { sent = bytes }
         self.init(
             startedDateTime: HARText.time(milliseconds: began), request: request,
-            requestContent: sent, response: head, content: response.content, time: took)
-        timings = response.metrics.transactions.last
+            requestContent: sent, response: head, content: content, time: transaction?.total)
+        (timings, self.failure) = (transaction, failure?.token)
     }
 }
 
@@ -301,7 +309,8 @@ extension HARArchive.Entry {
                     return HARText.pair(
                         Self.decoded(sides[0]), sides.count > 1 ? Self.decoded(sides[1]) : "")
                 }), "headersSize": Self.count(-1),
-            "bodySize": Self.count(requestContent.count),
+            "bodySize": .number(
+                DocumentNumber(timings?.sentBytes ?? Int64(requestContent.count))),
         ]
         if !requestContent.isEmpty {
             value["postData"] = Self.value(
@@ -332,15 +341,20 @@ extension HARArchive.Entry {
     }
 
     private var responseValue: DocumentValue {
-        .dictionary([
+        var value: DocumentDictionary = [
             "status": Self.count(response.status.code),
             "statusText": .string(response.status.reasonPhrase), "httpVersion": version,
             "cookies": .array([]), "headers": Self.headers(response.headerFields),
             "content": Self.value(
                 of: content, response.headerFields, encoding: "encoding", size: content.count),
             "redirectURL": .string((try? response.headerFields.single(.location)) ?? ""),
-            "headersSize": Self.count(-1), "bodySize": Self.count(content.count),
-        ])
+            "headersSize": Self.count(-1),
+            "bodySize": .number(
+                DocumentNumber(timings?.receivedBytes ?? Int64(content.count))),
+        ]
+        // As browsers write it.
+        if let failure { value["_error"] = .string(failure) }
+        return .dictionary(value)
     }
 
     private func timingsValue(_ total: Double) -> DocumentValue {

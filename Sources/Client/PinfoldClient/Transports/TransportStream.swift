@@ -17,6 +17,7 @@ final class TransportStream: UpstreamStream {
     let wasReused = false
     let timeline = ConnectionTimeline()
     var tlsVersion: TLSVersion? { nil }
+    var tlsSummary: TLSSummary? { nil }
     let carrier = HTTPCarrier.http1
     private(set) var isEventStream = false
     private(set) var requestIsSent = false

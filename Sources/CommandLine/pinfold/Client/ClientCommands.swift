@@ -17,7 +17,7 @@ struct ClientArguments: ParsableArguments {
     /// - Parameter writesFiles: Whether the command writes files without being asked to.
     func check(writesFiles: Bool = false) throws {
         try files.check(urls: urls.count, always: writesFiles)
-        if output.har != nil, writesFiles || files.writesFiles {
+        if output.har != nil, writesFiles && !files.streams || files.writesFiles {
             throw ValidationError(
                 "--har cannot be combined with -o, -O and download, which do not keep the content")
         }
@@ -26,26 +26,33 @@ struct ClientArguments: ParsableArguments {
     /// Requests the URLs. If that is not possible at all, prints a line to standard error and
     /// throws the exit code.
     func work(
-        _ method: HTTPRequest.Method, content: ContentOptions? = nil,
+        _ method: HTTPRequest.Method, content: (any ContentSource)? = nil,
         _ change: (inout ClientWork) throws -> Void = { _ in }
     ) throws {
         do {
             let (body, bodyFields) = try content?.content() ?? (nil, [:])
             var fields = try connection.fields()
-            let own = connection.headers.map { $0.prefix { $0 != ":" }.lowercasedASCII }
+            let own = connection.headers.map { $0.prefix { !":;".contains($0) }.lowercasedASCII }
             for field in bodyFields where !own.contains(field.name.canonicalName) {
                 fields[field.name] = field.value
             }
             let parallel = output.concurrency(inOrder: connection.cookieJar != nil)
             let urls = urls.map(CompletedURL.text)
+            let format = try output.writeOut.map { try WriteOut(argument: $0) }
+            let recorder =
+                output.har != nil || format != nil
+                ? ExchangeRecorder(keepsExchanges: output.har != nil) : nil
+            var monitors: [any EventMonitor] = recorder.map { [$0] } ?? []
+            if output.verbose {
+                monitors.append(VerboseMonitor(print: { writeToStandardError($0) }))
+            }
             var work = ClientWork(
                 method: method, fields: fields, content: body,
                 session: try connection.session(
-                    for: urls, parallel: parallel,
-                    monitors: output.verbose
-                        ? [VerboseMonitor(print: { writeToStandardError($0) })] : []),
+                    for: urls, parallel: parallel, monitors: monitors),
                 output: output, parallel: parallel,
-                files: files, writesFiles: files.writesFiles, pins: connection.pins)
+                files: files, writesFiles: files.writesFiles, pins: connection.pins,
+                format: format, recorder: recorder)
             try change(&work)
             // Cookies are saved even if requests failed.
             let result = Result { try work.run(urls) }
@@ -98,13 +105,7 @@ struct Get: ClientCommand {
         help: ArgumentHelp("Use this method instead of GET.", valueName: "method"))
     var method: String?
 
-    @Option(
-        name: [.customShort("d"), .customLong("form-data")],
-        help: ArgumentHelp(
-            "Send this text, or the contents of a file (@FILE), as a form "
-                + "(application/x-www-form-urlencoded) with POST; several are joined by &.",
-            valueName: "text|@file"))
-    var data: [String] = []
+    @OptionGroup var form: FormDataOptions
 
     func validate() throws {
         try arguments.check()
@@ -115,14 +116,7 @@ struct Get: ClientCommand {
 
     func run() throws {
         let method = method.flatMap { HTTPRequest.Method(rawValue: $0) }
-        guard !data.isEmpty else { return try arguments.work(method ?? .get) }
-        let content = try FormData.content(data)
-        try arguments.work(method ?? .post) { work in
-            work.content = content
-            if !work.fields.contains(.contentType) {
-                work.fields[.contentType] = "application/x-www-form-urlencoded"
-            }
-        }
+        try arguments.work(method ?? (form.data.isEmpty ? .get : .post), content: form)
     }
 }
 
@@ -230,5 +224,5 @@ struct DownloadCommand: ClientCommand {
         try arguments.check(writesFiles: true)
     }
 
-    func run() throws { try arguments.work(.get) { $0.writesFiles = true } }
+    func run() throws { try arguments.work(.get) { $0.writesFiles = !arguments.files.streams } }
 }

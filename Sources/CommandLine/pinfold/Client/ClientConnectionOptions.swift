@@ -10,14 +10,16 @@ import enum Trust.PinError
 struct ClientConnectionOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .customLong("header")],
-        help: ArgumentHelp("Send this header field; repeatable.", valueName: "name: value"))
+        help: ArgumentHelp(
+            "Send this header field (NAME: VALUE), an empty one (NAME;), or none of those that are "
+                + "sent otherwise (NAME:); repeatable.", valueName: "name: value"))
     var headers: [String] = []
 
     @Option(
         name: [.customShort("u"), .long],
         help: ArgumentHelp(
             "Credentials for the servers of the URLs, sent if they ask for them (Basic or Digest); "
-                + "never sent to other servers. Without a password, it is asked for.",
+                + "never sent to other servers. Without a password, it is asked for on the terminal.",
             valueName: "name[:password]"))
     var user: String?
 
@@ -82,10 +84,20 @@ struct ClientConnectionOptions: ParsableArguments {
         help: ArgumentHelp("Ask for compressed content, as is done anyway.", visibility: .hidden))
     var compressed = false
 
+    @Flag(name: .customLong("http1.1"), help: "Speak HTTP/1.1, even if the server speaks HTTP/2.")
+    var onlyHTTP1 = false
+
+    @Flag(
+        name: .customLong("http2"),
+        help: ArgumentHelp(
+            "Speak HTTP/2 if the server does, as is done anyway.", visibility: .hidden))
+    var offersHTTP2 = false
+
     @Option(
         name: .customLong("resolve"),
         help: ArgumentHelp(
-            "Connect to these addresses instead of those of the host; repeatable.",
+            "Connect to these addresses instead of those of the host, or of every host (*); "
+                + "repeatable.",
             valueName: "host:port:address[,address]"))
     var resolved: [String] = []
 
@@ -148,26 +160,44 @@ struct ClientConnectionOptions: ParsableArguments {
     /// The header fields that the options specify.
     func fields() throws -> HTTPFields {
         var fields = HTTPFields()
-        for header in headers { fields.append(try Self.field(header)) }
-        if !fields.contains(.userAgent) { fields[.userAgent] = "pinfold/\(pinfoldVersion)" }
-        if !fields.contains(.accept) { fields[.accept] = "*/*" }
+        var leftOut: [HTTPField.Name] = []
+        for header in headers {
+            let (name, value) = try Self.field(header)
+            guard let value else {
+                leftOut.append(name)
+                continue
+            }
+            fields.append(HTTPField(name: name, value: value))
+        }
+        for (name, value) in [
+            (HTTPField.Name.userAgent, "pinfold/\(pinfoldVersion)"), (.accept, "*/*"),
+        ] where !fields.contains(name) && !leftOut.contains(name) {
+            fields[name] = value
+        }
         return fields
     }
 
-    private static func field(_ text: String) throws -> HTTPField {
-        guard let colon = text.firstIndex(of: ":"),
-            let name = HTTPField.Name(String(text[..<colon]))
-        else {
-            throw ValidationError("--header \(text): expected NAME: VALUE")
+    /// Whether the header fields say that no codings of the content are offered.
+    private var offersNoCodings: Bool {
+        let named = headers.compactMap { try? Self.field($0) }.filter { $0.name == .acceptEncoding }
+        return !named.isEmpty && named.allSatisfy { $0.value == nil }
+    }
+
+    /// A field as curl takes it: without a value, it is to be left out; with a semicolon instead of
+    /// the colon, it is empty.
+    private static func field(_ text: String) throws -> (name: HTTPField.Name, value: String?) {
+        let mark = text.firstIndex(of: ":") ?? (text.last == ";" ? text.indices.last : nil)
+        guard let mark, let name = HTTPField.Name(String(text[..<mark])) else {
+            throw ValidationError("--header \(text): expected NAME: VALUE, NAME: or NAME;")
         }
-        let value = String(text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" })
+        let value = String(text[text.index(after: mark)...].drop { $0 == " " || $0 == "\t" })
         guard HTTPField.isValidValue(value) else {
             throw ValidationError("--header \(text): the value has an invalid character")
         }
         if let reason = Self.unsent[name.canonicalName] {
             throw ValidationError("--header \(name.rawName) cannot be set: \(reason)")
         }
-        return HTTPField(name: name, value: value)
+        return (name, value.isEmpty && text[mark] == ":" ? nil : value)
     }
 
     /// The fields that the client writes itself or never sends, each with the reason.
@@ -220,6 +250,8 @@ struct ClientConnectionOptions: ParsableArguments {
         var configuration = SessionConfiguration()
         configuration.eventMonitors = monitors
         configuration.securityPolicy = try policy()
+        if offersNoCodings { configuration.decodesContent = false }
+        if onlyHTTP1 { configuration.httpVersion = .http1Only }
         configuration.requestTimeout = .milliseconds(Int64(timeout * 1000))
         configuration.connectTimeout = min(.seconds(10), configuration.requestTimeout)
         configuration.maximumRequestsPerOrigin = parallel
@@ -237,7 +269,7 @@ struct ClientConnectionOptions: ParsableArguments {
         }
         if let user {
             let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            let password = parts.count > 1 ? String(parts[1]) : PasswordInput.ask(for: parts[0])
+            let password = parts.count > 1 ? String(parts[1]) : try Self.password(of: parts[0])
             let credential = Credential(user: String(parts[0]), password: password)
             let isAsked: @Sendable (ProtectionSpace) -> Bool = { space in
                 urls.contains { (try? ProtectionSpace($0, realm: space.realm)) == space }
@@ -250,6 +282,15 @@ struct ClientConnectionOptions: ParsableArguments {
             }
         }
         return try SessionManager(configuration: configuration)
+    }
+
+    private static func password(of user: Substring) throws -> String {
+        guard let password = PasswordInput.ask(for: user) else {
+            throw ValidationError(
+                "--user \(user): there is no password: no terminal to ask on, and nothing left to "
+                    + "read on standard input; expected NAME:PASSWORD")
+        }
+        return password
     }
 
     private func policy() throws -> SecurityPolicy {

@@ -22,13 +22,17 @@ struct ClientWork: Sendable {
     var showsUpload = false
     /// The pins as given on the command line, for errors.
     var pins: [String] = []
-    /// What is written to the file of `--har`.
-    private let recorded = Locked<[HARArchive.Entry]>([])
+    /// What is printed after each response.
+    var format: WriteOut?
+    /// What the session does, if something is to be written of it.
+    var recorder: ExchangeRecorder?
 
     /// The result for one URL.
     private struct Outcome: Sendable {
         var text: [UInt8] = []
         var failure: ClientCommandError?
+        /// Whether `--write-out` has been.
+        var isDescribed = false
     }
 
     /// Requests the URLs.
@@ -38,21 +42,30 @@ struct ClientWork: Sendable {
         let progress = ProgressDisplay(
             isOn: !output.silent && (writesFiles || showsUpload), upload: showsUpload)
         let archive = try output.har.map { try Self.archive($0) }
-        let failures = Blocking.run {
+        var work = self
+        let sent = archive == nil ? nil : try content?.collected()
+        if let sent { work.content = .bytes(sent) }
+        let failures = work.failures(of: urls, progress)
+        progress.end()
+        if let archive { try write(to: archive, sending: sent ?? []) }
+        for failure in failures { throw ExitCode(failure.exit.rawValue) }
+    }
+
+    private func failures(
+        of urls: [String], _ progress: ProgressDisplay
+    ) -> [ClientCommandError] {
+        Blocking.run {
             let timing = output.timing ? self.timing(progress) : nil
             let events = session.events()
             let failures = await self.outcomes(of: urls, progress)
             session.invalidate()
             await timing?.value
-            if output.verbose {
+            if output.verbose || output.har != nil {
                 for await _ in events {}
                 await session.finishCallbacks()
             }
             return failures
         }
-        progress.end()
-        if let archive { try write(to: archive) }
-        for failure in failures { throw ExitCode(failure.exit.rawValue) }
     }
 
     private static func archive(_ path: String) throws -> HARFile {
@@ -63,9 +76,9 @@ struct ClientWork: Sendable {
         }
     }
 
-    private func write(to archive: HARFile) throws {
+    private func write(to archive: HARFile, sending content: [UInt8]) throws {
         do throws(HARFile.WriteError) {
-            for entry in recorded.withLock({ $0 }) {
+            for entry in recorder?.entries(sending: content) ?? [] {
                 _ = try archive.add(entry.json.description)
             }
             try archive.finish(dropped: 0)
@@ -126,10 +139,10 @@ struct ClientWork: Sendable {
         of url: String, _ count: Int, _ progress: ProgressDisplay
     ) async -> Outcome {
         var outcome = Outcome()
+        let moved = TransferProgress()
         do {
             let request = try request(for: url)
             var options = RequestOptions()
-            let moved = TransferProgress()
             options.progress = moved
             let shown = progress.follow(moved, named: url)
             defer { shown?.cancel() }
@@ -138,20 +151,7 @@ struct ClientWork: Sendable {
             } else if count == 1, !headOnly, output.har == nil {
                 try await stream(request, options, &outcome, progress)
             } else {
-                let response = try await session.data(
-                    for: request, content: content, options: options)
-                if headOnly || output.includesHead {
-                    outcome.text += Self.head(response.head, response.metrics)
-                }
-                if !headOnly, !isLeftOut(response.head) {
-                    outcome.text += printed(response.content, of: response.head)
-                }
-                note(response.head, response.request, &outcome)
-                writeOut(response.head, response.request, response.metrics, &outcome)
-                if output.har != nil {
-                    let entry = HARArchive.Entry(response, sent: content)
-                    recorded.withLock { $0.append(entry) }
-                }
+                try await collect(request, options, &outcome, progress)
             }
         } catch let failure as ClientCommandError {
             outcome.failure = failure
@@ -162,7 +162,38 @@ struct ClientWork: Sendable {
         } catch {
             outcome.failure = ClientCommandError(.other, "\(url): \(error)")
         }
+        if format != nil, !outcome.isDescribed {
+            await session.finishCallbacks()
+            let end = moved.task.flatMap { recorder?.completion(of: $0) }
+            writeOut(
+                WriteOut.Subject(
+                    response: end?.response, method: end?.request.method ?? method,
+                    url: end?.request.url ?? url, metrics: end?.metrics), &outcome)
+        }
         return outcome
+    }
+
+    /// Writes a response once all of it is there.
+    private func collect(
+        _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome,
+        _ progress: ProgressDisplay
+    ) async throws {
+        let response = try await session.data(for: request, content: content, options: options)
+        recorder?.keep(response.content, of: response.metrics.task)
+        var written: [UInt8] = []
+        if headOnly || output.includesHead {
+            written += Self.head(response.head, response.metrics)
+        }
+        if !headOnly, !isLeftOut(response.head) {
+            written += printed(response.content, of: response.head)
+        }
+        if let path = files.streamedPath {
+            try ContentOutput(path, progress).write(written)
+        } else {
+            outcome.text += written
+        }
+        note(response.head, response.request, &outcome)
+        writeOut(response.head, response.request, response.metrics, &outcome)
     }
 
     private func request(for url: String) throws -> HTTPRequest {
@@ -179,23 +210,35 @@ struct ClientWork: Sendable {
         _ progress: ProgressDisplay
     ) async throws {
         let response = try await session.response(for: request, content: content, options: options)
-        if output.includesHead { try progress.output(Self.head(response.head, response.metrics)) }
+        let target = try ContentOutput(files.streamedPath, progress)
+        if output.includesHead { try target.write(Self.head(response.head, response.metrics)) }
         var parts = response.content.makeAsyncIterator()
         // JSON that may still be short enough to be shown as such.
-        var kept: [UInt8]? = output.pretty.isOn && Self.isJSON(response.head) ? [] : nil
-        while !isLeftOut(response.head), let part = try await parts.next() {
-            guard var bytes = kept else {
-                try progress.output(part)
-                continue
+        let isPretty = isPretty && Self.isJSON(response.head)
+        var kept: [UInt8]? = isPretty ? [] : nil
+        do {
+            while !isLeftOut(response.head), let part = try await parts.next() {
+                guard var bytes = kept else {
+                    try target.write(part)
+                    continue
+                }
+                bytes += part
+                let isTooLong = bytes.count > PrettyJSON.maximumBytes
+                if isTooLong { try target.write(bytes) }
+                kept = isTooLong ? nil : bytes
             }
-            bytes += part
-            let isTooLong = bytes.count > PrettyJSON.maximumBytes
-            if isTooLong { try progress.output(bytes) }
-            kept = isTooLong ? nil : bytes
+        } catch {
+            if let kept { try target.write(kept) }
+            throw error
         }
-        if let kept { try progress.output(printed(kept, of: response.head)) }
+        if let kept { try target.write(printed(kept, of: response.head)) }
         note(response.head, response.request, &outcome)
         writeOut(response.head, response.request, response.metrics, &outcome)
+    }
+
+    /// Whether JSON is shown as such. Where it does not go to the terminal, it has to be asked for.
+    private var isPretty: Bool {
+        files.streamedPath == nil ? output.pretty.isOn : output.pretty == .always
     }
 
     /// Whether content is not printed because of its status.
@@ -205,8 +248,10 @@ struct ClientWork: Sendable {
 
     /// Content as it is printed.
     private func printed(_ content: [UInt8], of head: HTTPResponse) -> [UInt8] {
-        guard output.pretty.isOn, Self.isJSON(head),
-            let text = PrettyJSON.text(of: content, hasColors: getenv("NO_COLOR") == nil)
+        // https://no-color.org: it has no effect if it is empty.
+        let hasColors = getenv("NO_COLOR").map { $0.pointee == 0 } ?? true
+        guard isPretty, Self.isJSON(head),
+            let text = PrettyJSON.text(of: content, hasColors: hasColors)
         else { return content }
         return Array(text.utf8)
     }
@@ -221,8 +266,16 @@ struct ClientWork: Sendable {
         _ head: HTTPResponse, _ request: HTTPRequest, _ metrics: TaskMetrics,
         _ outcome: inout Outcome
     ) {
-        guard let format = output.writeOut.flatMap({ try? WriteOut($0) }) else { return }
-        outcome.text += format.text(head, request, metrics).utf8
+        writeOut(
+            WriteOut.Subject(
+                response: head, method: request.method, url: request.url, metrics: metrics),
+            &outcome)
+    }
+
+    private func writeOut(_ subject: WriteOut.Subject, _ outcome: inout Outcome) {
+        guard let format else { return }
+        outcome.text += format.text(subject).utf8
+        outcome.isDescribed = true
     }
 
     private func download(
@@ -259,8 +312,7 @@ struct ClientWork: Sendable {
 
     /// The head as on the wire, in the version in which it came.
     private static func head(_ head: HTTPResponse, _ metrics: TaskMetrics) -> [UInt8] {
-        let isHTTP2 = metrics.transactions.last?.protocolName == "h2"
-        var text = isHTTP2 ? "HTTP/2 " : "HTTP/1.1 "
+        var text = HTTPVersionText.of(metrics.transactions.last?.protocolName) + " "
         text += "\(head.status.code) \(head.status.reasonPhrase)\r\n"
         for field in head.headerFields { text += "\(field.name.rawName): \(field.value)\r\n" }
         return Array((text + "\r\n").utf8)

@@ -3,13 +3,21 @@ import HTTPCore
 import HTTPTypes
 import PinfoldClient
 
+/// Options for the content to send.
+protocol ContentSource {
+    /// The content, and the header fields that describe it.
+    func content() throws -> (RequestContent?, HTTPFields)
+}
+
 /// The options for the content to send: at most one kind.
-struct ContentOptions: ParsableArguments {
+struct ContentOptions: ParsableArguments, ContentSource {
     @Option(
         help: ArgumentHelp(
             "Send this text, the contents of a file (@FILE), or standard input (@-).",
             valueName: "text|@file"))
     var data: String?
+
+    @OptionGroup var formData: FormDataOptions
 
     @Option(
         help: ArgumentHelp(
@@ -32,18 +40,21 @@ struct ContentOptions: ParsableArguments {
     var multipart: [String] = []
 
     func validate() throws {
-        let kinds = [data != nil, json != nil, !form.isEmpty, !multipart.isEmpty]
+        let kinds = [
+            data != nil, !formData.data.isEmpty, json != nil, !form.isEmpty, !multipart.isEmpty,
+        ]
         guard kinds.filter({ $0 }).count <= 1 else {
-            throw ValidationError("only one of --data, --json, --form and --multipart is allowed")
+            throw ValidationError(
+                "only one of --data, -d, --json, --form and --multipart is allowed")
         }
         for field in form + multipart where !field.contains("=") {
             throw ValidationError("\(field): expected NAME=VALUE")
         }
     }
 
-    /// The content, and the header fields that describe it.
     func content() throws -> (RequestContent?, HTTPFields) {
         if let data { return (try Self.content(data), [:]) }
+        if !formData.data.isEmpty { return try formData.content() }
         if let json {
             return (
                 try Self.content(json),
@@ -78,13 +89,7 @@ struct ContentOptions: ParsableArguments {
         guard text.hasPrefix("@") else { return .text(text) }
         let path = String(text.dropFirst())
         guard path == "-" else { return try .file(path) }
-        var bytes: [UInt8] = []
-        do throws(InputError) {
-            while case let more = try readInput(), !more.isEmpty { bytes += more }
-        } catch {
-            throw ClientCommandError(.content, "\(error)")
-        }
-        return .bytes(bytes)
+        return .bytes(try CommandContent.standardInput())
     }
 
     private static func sides(of field: String) -> (name: String, value: String) {

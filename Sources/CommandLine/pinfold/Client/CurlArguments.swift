@@ -1,6 +1,7 @@
 import ArgumentParser
 import Gateway
 import HTTPCore
+import HTTPTypes
 import PinfoldClient
 
 /// A URL as it is written on a command line.
@@ -13,7 +14,8 @@ enum CompletedURL {
         let isHost =
             (start.contains(".") || start == "localhost" || start.hasPrefix("["))
             && start.utf8.allSatisfy {
-                ASCII.isLetter($0) || ASCII.isDigit($0) || ".-_[".utf8.contains($0)
+                // Names may be international.
+                ASCII.isLetter($0) || ASCII.isDigit($0) || $0 >= 0x80 || ".-_[".utf8.contains($0)
             }
         guard isHost else { return url }
         let rest = url[start.endIndex...]
@@ -27,7 +29,8 @@ enum CompletedURL {
     }
 }
 
-/// The argument of `--resolve`: `host:port:address[,address]…`.
+/// The argument of `--resolve`: `host:port:address[,address]…`, with `*` for every host. What curl
+/// means by `+` in front, that a name's addresses expire, is true of none here.
 struct ResolveArgument {
     let host: String
     let port: Int
@@ -35,6 +38,7 @@ struct ResolveArgument {
 
     init(_ text: String) throws(ClientError) {
         var rest = text[...]
+        if rest.hasPrefix("+") { rest.removeFirst() }
         if rest.hasPrefix("["), let end = rest.firstIndex(of: "]") {
             host = String(rest[...end])
             rest = rest[rest.index(after: end)...]
@@ -54,10 +58,20 @@ struct ResolveArgument {
     }
 }
 
-/// The content of `-d`.
-enum FormData {
-    /// Joins texts and the contents of files by `&`. As with curl, line ends of files are left out.
-    static func content(_ data: [String]) throws -> RequestContent {
+/// The option `-d`, as curl has it.
+struct FormDataOptions: ParsableArguments, ContentSource {
+    @Option(
+        name: [.customShort("d"), .customLong("form-data")],
+        help: ArgumentHelp(
+            "Send this text, or the contents of a file (@FILE) or of standard input (@-), as a "
+                + "form (application/x-www-form-urlencoded); several are joined by &. With get, "
+                + "the method is then POST.",
+            valueName: "text|@file"))
+    var data: [String] = []
+
+    /// As with curl, line ends of files are left out.
+    func content() throws -> (RequestContent?, HTTPFields) {
+        guard !data.isEmpty else { return (nil, [:]) }
         var bytes: [UInt8] = []
         for (index, text) in data.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: "&")) }
@@ -65,13 +79,37 @@ enum FormData {
                 bytes += text.utf8
                 continue
             }
-            do {
-                let file = try CommandFiles.read(String(text.dropFirst()))
-                bytes += file.filter { $0 != 0x0A && $0 != 0x0D && $0 != 0 }
-            } catch {
-                throw ClientCommandError(.content, "-d \(text): \(error)")
+            bytes += try CommandContent.bytes(of: text, "-d").filter {
+                $0 != 0x0A && $0 != 0x0D && $0 != 0
             }
         }
-        return .bytes(bytes)
+        return (.bytes(bytes), [.contentType: "application/x-www-form-urlencoded"])
+    }
+}
+
+/// What an option's value of the form `@FILE` or `@-` names.
+enum CommandContent {
+    /// The content of a file, or of standard input.
+    ///
+    /// - Throws: ``ClientCommandError`` with ``ClientExit/content``.
+    static func bytes(of argument: String, _ option: String) throws -> [UInt8] {
+        let path = String(argument.dropFirst())
+        guard path == "-" else {
+            do { return try CommandFiles.read(path) } catch {
+                throw ClientCommandError(.content, "\(option) \(argument): \(error)")
+            }
+        }
+        return try standardInput()
+    }
+
+    /// All of standard input.
+    static func standardInput() throws(ClientCommandError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        do throws(InputError) {
+            while case let more = try readInput(), !more.isEmpty { bytes += more }
+        } catch {
+            throw ClientCommandError(.content, "\(error)")
+        }
+        return bytes
     }
 }

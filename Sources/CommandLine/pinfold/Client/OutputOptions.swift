@@ -16,18 +16,23 @@ struct OutputOptions: ParsableArguments {
         name: [.customShort("w"), .customLong("write-out")],
         help: ArgumentHelp(
             "Print this after each response, with curl's variables, such as %{http_code}, "
-                + "%{time_total} and \\n.", valueName: "format"))
+                + "%{time_total} and \\n, or what a file (@FILE) or standard input (@-) has; "
+                + "for URLs without a response, too, whose %{http_code} is 000.",
+            valueName: "format|@file"))
     var writeOut: String?
 
     @Flag(
         name: [.customShort("v"), .customLong("verbose")],
-        help: "Print requests, responses and their timing to standard error.")
+        help: ArgumentHelp(
+            "Print requests, responses, their timing, and the TLS version, cipher suite and "
+                + "certificate of new connections to standard error."))
     var verbose = false
 
     @Option(
         help: ArgumentHelp(
-            "Write requests and responses with their content to this new file, as an HTTP Archive; "
-                + "credentials and cookies are masked. Not with -o, -O and download.",
+            "Write every request and response to this new file, as an HTTP Archive, redirects, "
+                + "retries and failures as well; credentials and cookies are masked. Not with "
+                + "files (-o, -O and download).",
             valueName: "file"), completion: .file())
     var har: String?
 
@@ -50,13 +55,18 @@ struct OutputOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Do not show progress on standard error.")
     var silent = false
 
+    @Flag(
+        name: [.customShort("S"), .customLong("show-error")],
+        help: ArgumentHelp("Print errors, as is done anyway.", visibility: .hidden))
+    var showsErrors = false
+
     /// The number of URLs requested at a time.
     ///
     /// - Parameter inOrder: Whether the result of one request affects the next.
     func concurrency(inOrder: Bool) -> Int { parallel ?? (inOrder ? 1 : 4) }
 
     func validate() throws {
-        if let writeOut { _ = try WriteOut(writeOut) }
+        if let writeOut, !writeOut.hasPrefix("@") { _ = try WriteOut(writeOut) }
         if har == "-" {
             throw ValidationError(
                 "--har -: expected the name of a new file; standard output has the content")
@@ -72,7 +82,8 @@ struct FileOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write the content to this file, which appears once it is complete; for one URL only.",
+            "Write the content to this file, which appears once it is complete; to standard output "
+                + "(-), a device or a pipe as it arrives. For one URL only.",
             valueName: "file"), completion: .file())
     var output: String?
 
@@ -94,7 +105,7 @@ struct FileOptions: ParsableArguments {
     var resume = false
 
     /// Whether content is written to files.
-    var writesFiles: Bool { output != nil || takesRemoteName }
+    var writesFiles: Bool { output != nil && !streams || takesRemoteName }
 
     /// Checks the options against each other.
     ///
@@ -106,7 +117,10 @@ struct FileOptions: ParsableArguments {
         if output != nil, urls != 1 {
             throw ValidationError("-o is for one URL only; use -O for several")
         }
-        let writes = writesFiles || always
+        if streams, resume {
+            throw ValidationError("--resume needs a file; -o \(output ?? "") is not one")
+        }
+        let writes = output != nil || takesRemoteName || always
         if !writes, resume || replace || folder != nil {
             throw ValidationError("--resume, --replace and --folder need -o or -O")
         }

@@ -31,6 +31,18 @@ struct WriteOut: Sendable {
 
     private var parts: [Part] = []
 
+    /// Creates a format from an option's value: the format, or the name of the file (@FILE) or
+    /// standard input (@-) that has it. As with curl, line ends of files are left out.
+    init(argument: String) throws {
+        guard argument.hasPrefix("@") else {
+            self = try WriteOut(argument)
+            return
+        }
+        let bytes = try CommandContent.bytes(of: argument, "--write-out")
+        self = try WriteOut(
+            String(decoding: bytes.filter { $0 != 0x0A && $0 != 0x0D }, as: UTF8.self))
+    }
+
     /// - Throws: `ValidationError` for a variable that is not known.
     init(_ format: String) throws {
         var text = ""
@@ -62,23 +74,28 @@ struct WriteOut: Sendable {
         parts.append(.text(text))
     }
 
-    /// The text for a response.
-    func text(
-        _ head: HTTPResponse, _ request: HTTPRequest, _ metrics: TaskMetrics
-    ) -> String {
+    /// What is described.
+    struct Subject {
+        /// The last response, or `nil` if there was none.
+        var response: HTTPResponse?
+        var method: HTTPRequest.Method
+        var url: String
+        var metrics: TaskMetrics?
+    }
+
+    /// The text for a response, or for a request without one.
+    func text(_ subject: Subject) -> String {
         parts.map { part in
             switch part {
             case .text(let text): text
-            case .variable(let variable): value(of: variable, head, request, metrics)
+            case .variable(let variable): value(of: variable, subject)
             }
         }.joined()
     }
 
-    private func value(
-        of variable: Variable, _ head: HTTPResponse, _ request: HTTPRequest,
-        _ metrics: TaskMetrics
-    ) -> String {
-        let last = metrics.transactions.last
+    private func value(of variable: Variable, _ subject: Subject) -> String {
+        let last = subject.metrics?.transactions.last
+        let head = subject.response
         let server = last?.server ?? ""
         let colon = server.lastIndex(of: ":")
         // Each time counts from the beginning of the last request, as with curl.
@@ -88,22 +105,22 @@ struct WriteOut: Sendable {
             duration == nil ? "0.000000" : Self.seconds(times[...step].reduce(.zero, +))
         }
         return switch variable {
-        case .contentType: (try? head.headerFields.single(.contentType)) ?? ""
-        case .httpCode, .responseCode: "\(head.status.code)"
-        case .httpVersion: last?.protocolName == "h2" ? "2" : "1.1"
-        case .method: request.method.rawValue
-        case .redirects: "\(metrics.redirects)"
+        case .contentType: (try? head?.headerFields.single(.contentType)) ?? ""
+        case .httpCode, .responseCode: head.map { "\($0.status.code)" } ?? "000"
+        case .httpVersion: head == nil ? "0" : last?.protocolName == "h2" ? "2" : "1.1"
+        case .method: subject.method.rawValue
+        case .redirects: "\(subject.metrics?.redirects ?? 0)"
         case .remoteAddress:
             colon.map { server[..<$0].filter { !"[]".contains($0) } } ?? ""
-        case .remotePort: colon.map { String(server[server.index(after: $0)...]) } ?? ""
+        case .remotePort: colon.map { String(server[server.index(after: $0)...]) } ?? "0"
         case .downloaded: "\(last?.receivedBytes ?? 0)"
         case .uploaded: "\(last?.sentBytes ?? 0)"
         case .lookup: until(1, last?.lookup)
         case .connect: until(2, last?.connect)
         case .handshake: until(4, last?.handshake)
         case .firstByte: Self.seconds((last?.queued ?? .zero) + (last?.firstByte ?? .zero))
-        case .total: Self.seconds(metrics.total)
-        case .url: request.url
+        case .total: Self.seconds(subject.metrics?.total ?? .zero)
+        case .url: subject.url
         }
     }
 

@@ -5,30 +5,35 @@ import CLinux
 /// standard input.
 enum PasswordInput {
     static func read() throws -> [UInt8] {
-        guard isatty(STDIN_FILENO) != 0, let terminal = SilentTerminal() else {
-            return try checked(line())
+        guard isatty(STDIN_FILENO) != 0, let terminal = SilentTerminal(STDIN_FILENO) else {
+            return try checked(line() ?? [])
         }
         defer { terminal.end() }
         writeToStandardError("Password: ")
-        let password = line(terminal)
+        let password = line(terminal) ?? []
         writeToStandardError("\nAgain: ")
-        let again = line(terminal)
+        let again = line(terminal) ?? []
         writeToStandardError("\n")
         guard password == again else { throw CommandError("the passwords differ") }
         return try checked(password)
     }
 
-    /// Asks for the password of a user once. Without a terminal, it is the first line of standard
-    /// input.
-    static func ask(for user: Substring) -> String {
-        guard isatty(STDIN_FILENO) != 0, let terminal = SilentTerminal() else {
-            return String(decoding: line(), as: UTF8.self)
+    /// Asks for the password of a user once, on the terminal of the process, whose standard input
+    /// may be content. Without a terminal, it is the next line of standard input.
+    ///
+    /// - Returns: `nil` if there is neither.
+    static func ask(for user: Substring) -> String? {
+        let own = open_with_mode("/dev/tty", O_RDWR | O_CLOEXEC, 0)
+        defer { if own >= 0 { close(own) } }
+        let descriptor = own >= 0 ? own : STDIN_FILENO
+        guard let terminal = SilentTerminal(descriptor) else {
+            return line().map { String(decoding: $0, as: UTF8.self) }
         }
         defer { terminal.end() }
         writeToStandardError("Password for \(user): ")
         let password = line(terminal)
         writeToStandardError("\n")
-        return String(decoding: password, as: UTF8.self)
+        return password.map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// What a client can send by Basic (RFC 7617 §2), and is not empty.
@@ -44,13 +49,18 @@ enum PasswordInput {
         return password
     }
 
-    /// A line without its end. Byte by byte: what follows is for the next call.
-    private static func line(_ terminal: SilentTerminal? = nil) -> [UInt8] {
+    /// A line without its end, or `nil` at the end of the input. Byte by byte: what follows is for
+    /// the next call.
+    private static func line(_ terminal: SilentTerminal? = nil) -> [UInt8]? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
         while line.count <= UserPassword.maximumPasswordBytes {
             terminal?.waitForInput()
-            guard CLinux.read(STDIN_FILENO, &byte, 1) == 1, byte != 0x0A else { break }
+            guard CLinux.read(terminal?.input ?? STDIN_FILENO, &byte, 1) == 1 else {
+                if line.isEmpty { return nil }
+                break
+            }
+            guard byte != 0x0A else { break }
             line.append(byte)
         }
         if line.last == 0x0D { line.removeLast() }
@@ -58,16 +68,18 @@ enum PasswordInput {
     }
 }
 
-/// The terminal of standard input while it does not show what is typed. Signals that end or stop
+/// A terminal while it does not show what is typed. Signals that end or stop
 /// the process are held back until it shows that again, so that it is never left as it is now.
 private struct SilentTerminal {
+    let input: Int32
     private var before = termios()
     private let descriptor: Int32
     private static let signals = [SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP]
 
     /// - Returns: `nil` if there is no terminal.
-    init?() {
-        guard tcgetattr(STDIN_FILENO, &before) == 0 else { return nil }
+    init?(_ input: Int32) {
+        self.input = input
+        guard tcgetattr(input, &before) == 0 else { return nil }
         var set = Self.set
         descriptor = signalfd(-1, &set, Int32(SFD_CLOEXEC))
         guard descriptor >= 0 else { return nil }
@@ -86,12 +98,12 @@ private struct SilentTerminal {
         sigprocmask(SIG_BLOCK, &set, nil)
         var silent = before
         silent.c_lflag &= ~tcflag_t(ECHO)
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
+        tcsetattr(input, TCSAFLUSH, &silent)
     }
 
     private func restore() {
         var shown = before
-        tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown)
+        tcsetattr(input, TCSAFLUSH, &shown)
         // A signal that was held back does its work now.
         var set = Self.set
         sigprocmask(SIG_UNBLOCK, &set, nil)
@@ -106,7 +118,7 @@ private struct SilentTerminal {
     func waitForInput() {
         while true {
             var waited = [
-                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: input, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
             ]
             guard poll(&waited, 2, -1) > 0 else { return }

@@ -83,19 +83,26 @@ package struct SharedMember: Sendable, Hashable {
 /// stream of those.
 package struct RemovedKey: Sendable, Hashable {
     package let key: [UInt8]
+    /// The URI whose keys are all meant; `nil` if only that one is, as earlier versions say.
+    package let uri: [UInt8]?
     /// Who has removed it.
     package let instance: SharedToken
 
-    package init(_ key: [UInt8], by instance: SharedToken) {
+    package init(_ key: [UInt8], uri: [UInt8]? = nil, by instance: SharedToken) {
         self.key = key
+        self.uri = uri
         self.instance = instance
     }
 
     /// The record to be written.
     /// - Parameter name: the stream's.
     package func record(under name: [UInt8], by keyring: SharedKeyring) -> [UInt8]? {
-        SharedRecord.write(
-            .removal, [(.key, key), (.token, instance.bytes)], under: name, by: keyring)
+        var fields: [(SharedField, [UInt8])] = [(.key, key), (.token, instance.bytes)]
+        // One that is too long is said by each of its keys.
+        if let pattern = uri.map({ PurgePattern.key($0) }), pattern.isWithinLimits {
+            fields.append((.pattern, pattern.bytes))
+        }
+        return SharedRecord.write(.removal, fields, under: name, by: keyring)
     }
 
     /// Reads a record.
@@ -106,6 +113,13 @@ package struct RemovedKey: Sendable, Hashable {
         key = [UInt8](bytes[try record.required(.key)])
         instance = SharedToken(
             try record.content(.token, bytes, count: SharedToken.byteCount))
+        guard let place = record.range(.pattern) else {
+            uri = nil
+            return
+        }
+        guard case .key(let uri) = PurgePattern(UnsafeRawBufferPointer(rebasing: bytes[place]))
+        else { throw .malformed }
+        self.uri = uri
     }
 }
 

@@ -113,8 +113,9 @@ extension Exchange {
     func beginStoreFlight() {
         if storing.flight != nil { endStoreFlight() }
         switch request.method {
-        case .get, .post, .query: break
-        case .head, .put, .delete, .connect, .options, .trace, .patch, .other: return
+        // What HEAD says may confirm what is stored.
+        case .get, .head, .post, .query: break
+        case .put, .delete, .connect, .options, .trace, .patch, .other: return
         }
         guard let key = caching.key, let store else { return }
         storing.begin(key.withView { store.beginFlight(of: $0) })

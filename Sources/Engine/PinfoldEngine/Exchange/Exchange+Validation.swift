@@ -123,7 +123,7 @@ extension Exchange {
                     try store.update(
                         stored, vary: variant(freshened.vary), head: head,
                         metadata: freshened.metadata,
-                        policy: origin?.fingerprint ?? 0)
+                        policy: origin?.fingerprint ?? 0, flight: storing.flight)
                 }
             }
             switch result {

@@ -2,6 +2,7 @@ import CacheStore
 import EventLoop
 import HTTPCore
 import PinfoldMetrics
+import PinfoldTLS
 
 /// One request and its response, from the head's last byte to the response's last byte written.
 ///
@@ -114,6 +115,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     package var reusesConnection: Bool { state.upstream?.wasReused ?? false }
     /// What the connection to the server carries; `nil` if there is none.
     package var upstreamCarrier: HTTPCarrier? { state.upstream?.carrier }
+    /// What the handshake of that connection agreed on; `nil` without TLS.
+    package var upstreamTLS: TLSSummary? { state.upstream?.tlsSummary }
 
     /// The stream that carries the request to its server, while there is one.
     @inline(__always)

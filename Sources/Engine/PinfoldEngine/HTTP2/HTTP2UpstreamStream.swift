@@ -79,6 +79,7 @@ final class HTTP2UpstreamStream: UpstreamStream {
     var endpoint: Endpoint { connection.endpoint }
     var timeline: ConnectionTimeline { connection.timeline }
     var tlsVersion: TLSVersion? { connection.transport.version }
+    var tlsSummary: TLSSummary? { connection.transport.summary }
     var carrier: HTTPCarrier { .http2 }
     var requestIsSent: Bool { switching != nil || endIsSent && connection.output.isEmpty }
     var serverCertificate: ServerCertificate? { connection.serverCertificate }

@@ -42,6 +42,9 @@ package protocol UpstreamStream: AnyObject {
     var timeline: ConnectionTimeline { get }
     /// The TLS version in use, for the access log; `nil` for clear text.
     var tlsVersion: TLSVersion? { get }
+    /// What the handshake with the server agreed on, for people; `nil` for clear text. It is made
+    /// anew each time.
+    var tlsSummary: TLSSummary? { get }
     /// What the connection carries.
     var carrier: HTTPCarrier { get }
     /// The response is of type `text/event-stream`.

@@ -160,6 +160,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     var endpoint: Endpoint { stream.endpoint }
     var wasReused: Bool { stream.wasReused }
     var tlsVersion: TLSVersion? { stream.tlsVersion }
+    var tlsSummary: TLSSummary? { stream.tlsSummary }
     var carrier: HTTPCarrier { stream.carrier }
     var isEventStream: Bool { !streamHasEnded && stream.isEventStream }
     var requestIsSent: Bool { streamHasEnded ? requestWasSent : stream.requestIsSent }

@@ -42,6 +42,9 @@ package struct Transport {
     /// The TLS version in use; `nil` for clear text, and before the handshake.
     package var version: TLSVersion? { tls?.version }
 
+    /// What the handshake agreed on; `nil` for clear text, and before the handshake.
+    package var summary: TLSSummary? { tls?.summary }
+
     /// Continues the handshake. Clear text has none, and is complete.
     package func handshake() -> TLSHandshakeResult { tls?.handshake() ?? .complete }
 

@@ -6,6 +6,7 @@ import PinfoldTLS
 extension UpstreamConnection: UpstreamStream {
     package var wasReused: Bool { uses > 0 }
     package var tlsVersion: TLSVersion? { transport.version }
+    package var tlsSummary: TLSSummary? { transport.summary }
     package var carrier: HTTPCarrier { .http1 }
 
     package func makeHead(

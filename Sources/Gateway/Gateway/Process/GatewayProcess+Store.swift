@@ -84,7 +84,9 @@ extension GatewayProcess {
         level.begin(
             FleetDuties(
                 purge: { purges.carryOutOfFleet($0, completion: $1) },
-                remove: { store.invalidate(keyBytes: $0) }, report: { fleet?.report ?? [] },
+                remove: { store.invalidate(keyBytes: $0) },
+                removeURI: { [weak cache] in cache?.invalidate(uri: $0) },
+                report: { fleet?.report ?? [] },
                 policy: { fleet?.offers.put($0, percent: $1) }))
         service.starting("catching up with the fleet")
         if !level.waitUntilFollowing(milliseconds: Self.fleetMilliseconds) {

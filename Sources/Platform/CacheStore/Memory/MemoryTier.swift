@@ -108,6 +108,10 @@ package final class MemoryTier: Sendable {
         }
     }
 
+    /// Nothing is stored or confirmed of requests for a key that were sent before this: a level has
+    /// learned that the key was invalidated, and not when. What is stored stays.
+    package func voidFlights(_ hash: UInt64) { part(hash).withLock { $0.flights.void(hash) } }
+
     /// Whether the flight's response may currently be stored: it has this key and this head.
     func isValid(
         _ flight: StoreFlight, _ key: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer

@@ -11,6 +11,8 @@ package struct FleetDuties: Sendable {
     /// Removes the key, whose responses another gateway has found to be invalid (RFC 9111 §4.4),
     /// from the gateway's own tiers.
     package var remove: @Sendable (_ key: [UInt8]) -> Void
+    /// The same for all keys of a URI.
+    package var removeURI: @Sendable (_ uri: [UInt8]) -> Void
     /// What other gateways and operators are told of this one, as JSON: at most
     /// ``FleetMember/maximumReportBytes``. Asked for every few seconds.
     package var report: @Sendable () -> [UInt8]
@@ -26,11 +28,13 @@ package struct FleetDuties: Sendable {
     package init(
         purge: @escaping Purging,
         remove: @escaping @Sendable ([UInt8]) -> Void,
+        removeURI: @escaping @Sendable ([UInt8]) -> Void = { _ in },
         report: @escaping @Sendable () -> [UInt8] = { [] },
         policy: @escaping @Sendable ([UInt8], Int) -> Void = { _, _ in }
     ) {
         self.purge = purge
         self.remove = remove
+        self.removeURI = removeURI
         self.report = report
         self.policy = policy
     }

@@ -51,7 +51,8 @@ final class SystemTrustInForce: Sendable {
 
     /// By what the fingerprints of a key's responses differ in the engine.
     func mark(of key: UnsafeRawBufferPointer) -> UInt64 {
-        (key.isOfTLS ? mark : clearTextMark).load(ordering: .acquiring)
+        key.isOfTLS
+            ? mark.load(ordering: .acquiring) : clearTextMark.load(ordering: .acquiring)
     }
 
     /// All of these that there may be.

@@ -21,6 +21,9 @@ struct Engine {
         var number: SharedToken
         /// The own removal that drew it; 0 if another gateway's did.
         var removal: UInt64
+        /// Which one it was of those that were learned (`SharedLevel.State.learned`); 0 if it is an
+        /// own one.
+        var learned: UInt64 = 0
     }
 
     /// Keys whose numbers are remembered at most. Without it a store may be in vain.
@@ -114,14 +117,30 @@ struct Engine {
 
     /// A lookup has read a key's number; `nil` if it has none.
     /// - Parameter removals: own removals before the lookup was sent.
-    mutating func read(_ number: SharedToken?, of key: UInt64, after removals: UInt64) {
-        if let known = keys[key], known.removal > removals { return }
+    /// - Returns: the number if it is news that another gateway has drawn it: it counts as known
+    ///   with ``learn(_:of:as:)``.
+    mutating func read(
+        _ number: SharedToken?, of key: UInt64, after removals: UInt64
+    ) -> SharedToken? {
+        if let known = keys[key], known.removal > removals || known.number == number { return nil }
         guard let number else {
             keys[key] = nil
-            return
+            return nil
         }
+        return number
+    }
+
+    /// The number is a key's from now on.
+    /// - Parameter learned: how many were learned with this one.
+    mutating func learn(_ number: SharedToken, of key: UInt64, as learned: UInt64) {
         if keys.count >= Self.keyLimit { keys = [:] }
-        keys[key] = KeyNumber(number: number, removal: 0)
+        keys[key] = KeyNumber(number: number, removal: 0, learned: learned)
+    }
+
+    /// Whether a key's number was learned before so many were: what was queued by then belongs to
+    /// it, or to the one before it.
+    func wasKnown(_ key: UInt64, at learned: UInt64) -> Bool {
+        keys[key].map { $0.learned <= learned } ?? true
     }
 
     /// A key's number, as far as it is known.

@@ -11,7 +11,8 @@ extension LevelLoop {
             sendLoad(load, flight, began: began, deadline: deadline)
         case .store(let store): sendStore(store)
         case .forget(let key, let variants): sendForgetting(key, variants)
-        case .remove(let key): sendRemoval(key)
+        case .remove(let key): sendRemoval(key, isInvalid: true)
+        case .discard(let key): sendRemoval(key, isInvalid: false)
         case .announce(let purges, let number): announce(purges, number)
         case .confirm(let completion): confirm(completion)
         case .readMembers(let completion):
@@ -86,6 +87,10 @@ extension LevelLoop {
         guard let digest = digest(of: response.key),
             let field = store.variant.field(marked: store.mark)
         else { return refuse(store) }
+        guard engine.wasKnown(response.keyHash, at: store.learned) else {
+            count(.voided)
+            return refuse(store)
+        }
         guard let link = link(of: digest) else { return skip(store) }
         let replaced = store.replaced.flatMap { $0.field(marked: store.mark) }
         var token: SharedToken?

@@ -65,8 +65,25 @@ extension LevelLoop {
                 return nil
             }
         }
-        engine.read(token, of: pending.load.hash, after: pending.removals)
+        let hash = pending.load.hash
+        if let news = engine.read(token, of: hash, after: pending.removals) {
+            learn(news, of: hash, in: pending.load.memory)
+        }
         return KeyNumber(token: token)
+    }
+
+    /// Another gateway has drawn a key's number: responses to requests that were sent before are
+    /// not to be stored under it, as they may be from before whatever has made them invalid.
+    ///
+    /// The order matters. What is on its way is void first; what was queued before is known by how
+    /// many numbers had been learned; and only then are there requests that find this number.
+    private func learn(_ number: SharedToken, of hash: UInt64, in memory: MemoryTier) {
+        memory.voidFlights(hash)
+        let learned = level.shared.withLock { state in
+            state.learned += 1
+            return state.learned
+        }
+        engine.learn(number, of: hash, as: learned)
     }
 
     private func readVariant(

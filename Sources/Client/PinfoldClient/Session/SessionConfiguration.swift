@@ -22,7 +22,8 @@ public struct SessionConfiguration: Sendable {
     public var minimumTLS = TLSMinimumVersion.tls12
     /// Which versions of HTTP are spoken with servers.
     public var httpVersion = HTTPVersionChoice.automatic
-    /// Fields that are added to requests that do not have them.
+    /// Fields that are added to requests that do not have them. Only Authorization, Cookie and
+    /// Proxy-Authorization are left out when a redirect leads to another origin.
     public var fields: HTTPFields = [:]
     /// The maximum time to establish a connection, for each of its two steps (TCP and TLS).
     public var connectTimeout = Duration.seconds(10)

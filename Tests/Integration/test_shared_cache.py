@@ -420,7 +420,7 @@ def test_what_one_purges_no_other_serves_from_then_on(two, there, target, soft):
     for purging, other in ((two[0], two[1]), (two[1], two[0])):
         answer = order(purging, target, url, soft)
         assert answer["fleet"] == {
-            "recorded": True, "confirmed": ["gateway-0", "gateway-1"], "unconfirmed": []}
+            "recorded": True, "confirmed": ["gateway-0", "gateway-1"], "unconfirmed": [], "away": []}
         asked = len(there.requests)
         response = get(other, url)
         assert not is_hit(response) and len(there.requests) == asked + 1
@@ -450,7 +450,7 @@ def test_the_method_says_who_has_confirmed_and_the_log_too(two, there):
     share(two[0], url)
     answer = purge(two[1], url)
     assert answer["fleet"] == {
-        "recorded": True, "confirmed": ["gateway-0", "gateway-1"], "unconfirmed": []}
+        "recorded": True, "confirmed": ["gateway-0", "gateway-1"], "unconfirmed": [], "away": []}
     line = two[1].wait_log(r"\bpurged\b.*fleet_recorded=true")
     assert "fleet_confirmed=2" in line
     other = two[0].wait_log(r"purged for the fleet")

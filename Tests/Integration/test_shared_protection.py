@@ -181,3 +181,17 @@ def test_a_disk_outlives_an_update_of_the_systems_roots(fleet, secure, pki, work
     assert not is_hit(get(second, url))
     share(first, url + "b")
     until(lambda: is_shared_hit(get(second, url + "b")), "they have the same roots again", 20)
+
+
+def test_what_was_purged_and_put_back_is_used_by_nobody_who_has_read_the_purge(fleet, engine, there):
+    gateways = fleet(2, {"cache": {"memory": 0, "disk": 0}})
+    url = there.url("/a")
+    share(gateways[0], url)
+    key, = engine.keys("pinfold:1:v:*")
+    saved = engine.command("HGETALL", key)
+    assert purge(gateways[0], url)["confirmed"] == ["gateway-0", "gateway-1"]
+    for number, running in enumerate(gateways):
+        engine.command("DEL", key)
+        engine.command("HSET", key, *saved)
+        response = get(running, url)
+        assert not is_hit(response) and int(response.body) == number + 2

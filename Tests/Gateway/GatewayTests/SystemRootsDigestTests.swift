@@ -14,7 +14,7 @@ struct SystemRootsDigestTests {
     private func number(_ files: [String: String]) throws -> UInt64? {
         let made = TemporaryFolder()
         for (name, text) in files { try made.write(text, to: name) }
-        return SystemRootsDigest(file: made.file("cert.pem"), folders: made.path).number
+        return SystemRootsDigest(file: made.file("cert.pem"), folders: [made.path]).number
     }
 
     @Test func `is the same for the same certificates, however they are kept`() throws {
@@ -50,8 +50,8 @@ struct SystemRootsDigestTests {
         let folders = [TemporaryFolder(), TemporaryFolder()]
         for (one, text) in zip(folders, certificates) { try one.write(text, to: "00000000.0") }
         let paths = folders.map(\.path)
-        let both = SystemRootsDigest(file: "", folders: paths.joined(separator: ":")).number
-        #expect(both == SystemRootsDigest(file: "", folders: paths[1] + "::" + paths[0]).number)
-        #expect(both != SystemRootsDigest(file: "", folders: paths[0]).number)
+        let both = SystemRootsDigest(file: "", folders: paths).number
+        #expect(both == SystemRootsDigest(file: "", folders: paths.reversed()).number)
+        #expect(both != SystemRootsDigest(file: "", folders: [paths[0]]).number)
     }
 }

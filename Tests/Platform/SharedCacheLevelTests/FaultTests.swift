@@ -118,7 +118,7 @@ struct FaultTests {
         let engine = try EngineProcess()
         let (store, level) = try engine.gateway {
             $0.stallMilliseconds = 100
-            $0.lostKeys = 5
+            $0.lostRemovals = 5
         }
         store.put("http://kept/", body(10))
         store.flushNow()

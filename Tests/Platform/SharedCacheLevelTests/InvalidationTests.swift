@@ -1,6 +1,8 @@
 import CachePolicy
 import CacheStore
 import CacheTestSupport
+import Locking
+import RedisProtocol
 import SharedCacheLevel
 import Testing
 
@@ -63,6 +65,95 @@ struct InvalidationTests {
         asking.flushNow()
         #expect(other.found("http://a/", vary: "de").isEmpty)
         asking.close()
+        other.close()
+    }
+
+    /// What the engine has of it does not say what other gateways have.
+    @Test func `is gone everywhere, also if the engine has nothing of it any longer`() throws {
+        let engine = try EngineProcess()
+        let (one, _) = try engine.gateway()
+        let (other, level) = try engine.gateway()
+        for url in ["http://a/", "http://b/"] {
+            one.put(url, body(10))
+            one.flushNow()
+            #expect(other.foundBodies(url) == [body(10)])
+        }
+        for hash in engine.hashes {
+            try engine.ask("DEL", String(decoding: hash, as: UTF8.self))
+        }
+        one.drop("http://a/")
+        #expect(eventually { other.inMemory("http://a/").isEmpty })
+        #expect(level.figures().removalsReceived == 1)
+        // So is what is under way.
+        let flight = other.flight("http://c/")
+        one.drop("http://c/")
+        #expect(eventually { level.figures().removalsReceived == 2 })
+        #expect(throws: StoreRefusalReason.invalidated) {
+            _ = try other.begin("http://c/", length: 0, flight: flight)
+        }
+        #expect(other.foundBodies("http://b/") == [body(10)])
+        one.close()
+        other.close()
+    }
+
+    @Test func `is told of all keys of its URI`() throws {
+        let engine = try EngineProcess()
+        let uris = Locked<[[UInt8]]>([])
+        let other = try engine.level(
+            FleetDuties(
+                purge: { $1(true) }, remove: { _ in },
+                removeURI: { uri in uris.withLock { $0.append(uri) } }))
+        let (one, level) = try engine.gateway()
+        for route in ["", "query:", "upgraded:", "reverse3:", "ways1f-reverse3-query:"] {
+            one.drop("\(route)http://a/x?y")
+        }
+        one.flushNow()
+        #expect(eventually { !uris.withLock { $0.isEmpty } })
+        #expect(uris.withLock { Set($0) } == [Array("http://a/x?y".utf8)])
+        #expect(level.figures().removalsSent <= 2)
+        one.close()
+        other.close()
+    }
+
+    @Test func `is told when there is memory for it again`() throws {
+        let engine = try EngineProcess()
+        let (one, level) = try engine.gateway()
+        let (other, _) = try engine.gateway()
+        one.put("http://a/", body(10))
+        one.flushNow()
+        #expect(other.foundBodies("http://a/") == [body(10)])
+        let flight = other.flight("http://a/")
+        try engine.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        try engine.ask("CONFIG", "SET", "maxmemory", "1")
+        one.drop("http://a/")
+        one.flushNow()
+        #expect(eventually { level.figures()[.outOfMemory] > 0 })
+        // It has no new number yet either.
+        #expect(level.figures().lostKeys == 1)
+        #expect(level.state == .ready && !other.inMemory("http://a/").isEmpty)
+        try engine.ask("CONFIG", "SET", "maxmemory", "0")
+        #expect(eventually { other.inMemory("http://a/").isEmpty })
+        #expect(eventually { level.figures().lostKeys == 0 })
+        #expect(throws: StoreRefusalReason.invalidated) {
+            _ = try other.begin("http://a/", length: 0, flight: flight)
+        }
+        one.close()
+        other.close()
+    }
+
+    @Test func `is told by one that is closed before it was time for that`() throws {
+        let engine = try EngineProcess()
+        let (one, level) = try engine.gateway()
+        let (other, others) = try engine.gateway(isDeaf)
+        // The first one is told at once, and what follows later.
+        one.drop("http://a/")
+        #expect(eventually { level.figures().removalsSent == 1 })
+        one.drop("http://a/")
+        one.flushNow()
+        one.close()
+        #expect(level.figures().removalsSent == 2)
+        #expect(try engine.ask("XLEN", "test:1:p:{fleet}:removed").integer == 3)
+        #expect(others.state == .ready)
         other.close()
     }
 }

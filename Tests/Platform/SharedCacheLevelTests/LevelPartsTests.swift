@@ -14,26 +14,82 @@ struct LevelPartsTests {
         SharedKey(bytes: Array(text.utf8), hash: UInt64(text.utf8.count))
     }
 
-    @Test func `remember what was changed, up to a limit`() {
-        var lost = LostChanges(limit: 2, bytes: 10)
-        #expect(lost.isEmpty)
-        lost.note(key("a"))
-        lost.note(key("a"))
-        lost.note(key("bb"))
-        #expect(lost.keys.count == 2 && !lost.isEverything)
+    @Test func `remember what is invalid, up to a limit`() {
+        var lost = LostChanges(.init(replaced: 9, invalid: 2, bytes: 10))
+        #expect(lost.isEmpty && !lost.concernsOthers)
+        for text in ["a", "a", "bb"] { lost.note(key(text), isInvalid: true) }
+        #expect(lost.keys.count == 2 && lost.concernsOthers && !lost.isEverything)
         var taken = lost.take()
         #expect(taken.keys.count == 2)
         #expect(lost.isEmpty)
-        taken.note(key("c"))
+        taken.note(key("c"), isInvalid: true)
         #expect(taken.isEverything && taken.keys.isEmpty && !taken.isEmpty)
         // Nothing is added to everything.
-        taken.note(key("d"))
+        taken.note(key("d"), isInvalid: true)
         #expect(taken.keys.isEmpty)
         // Bytes count as well, anew after what was taken.
-        lost.note(key("12345"))
+        lost.note(key("12345"), isInvalid: true)
         #expect(!lost.isEverything)
-        lost.note(key("123456"))
+        lost.note(key("123456"), isInvalid: true)
         #expect(lost.isEverything)
+    }
+
+    @Test func `forget what was only replaced, which concerns nobody else`() {
+        var lost = LostChanges(.init(replaced: 2, invalid: 2, bytes: 100))
+        lost.note(key("a"), isInvalid: true)
+        for text in ["a", "bb", "ccc"] { lost.note(key(text), isInvalid: false) }
+        #expect(lost.keys.count == 3 && !lost.hasForgotten)
+        lost.note(key("dddd"), isInvalid: false)
+        #expect(lost.hasForgotten && !lost.isEverything)
+        #expect(lost.keys == [Array("a".utf8): .init(hash: 1, isInvalid: true)])
+        // What is invalid is remembered nevertheless.
+        lost.note(key("eeeee"), isInvalid: false)
+        lost.note(key("bb"), isInvalid: true)
+        #expect(lost.keys.count == 2)
+        let taken = (lost.takeKeys(1), lost.takeKeys())
+        #expect(taken.0.count == 1 && taken.1.count == 1)
+        #expect(lost.keys.isEmpty && !lost.concernsOthers && !lost.isEmpty)
+        let hasForgotten = lost.takeForgotten()
+        #expect(hasForgotten && lost.isEmpty)
+        lost.note(key("a"), isInvalid: false)
+        lost.note(key("a"), isInvalid: true)
+        lost.note(key("bb"), isInvalid: false)
+        lost.dropReplaced()
+        #expect(lost.keys.count == 1 && lost.concernsOthers && !lost.hasForgotten)
+    }
+
+    @Test func `tell all of a URI at once if it is stored, and otherwise now and then`() {
+        var uris = RemovedURIs()
+        let (uri, key) = (Array("http://a/".utf8), Array("upgraded:http://a/".utf8))
+        func decide(
+            _ removal: UInt64, at now: Int64, isStored: Bool = false
+        ) -> RemovedURIs.Decision {
+            uris.removed(uri, key, isStored: isStored, removal: removal, now: now)
+        }
+        func due(at now: Int64) -> [[UInt8]] { uris.timePassed(now).map(\.key) }
+
+        #expect(decide(1, at: 0) == .tell)
+        uris.tells(uri, key, after: 36, now: 0)
+        // The same request's other keys were sent before that.
+        #expect(decide(36, at: 1) == .wait)
+        #expect(due(at: 1).isEmpty)
+        // Another one's are told once for all.
+        for removal: UInt64 in 37...90 { #expect(decide(removal, at: 9) == .wait) }
+        #expect(decide(91, at: 9, isStored: true) == .tell)
+        #expect(due(at: 499).isEmpty)
+        #expect(due(at: 560) == [key])
+        uris.tells(uri, key, after: 91, now: 560)
+        // What could not be told is told again, whatever was sent meanwhile.
+        uris.failed(uri, key, now: 570)
+        #expect(due(at: 1200) == [key])
+        uris.tells(uri, key, after: 92, now: 1200)
+        #expect(due(at: 2000).isEmpty)
+        #expect(uris.next == nil)
+        #expect(decide(93, at: 2000) == .tell)
+        uris.tells(uri, key, after: 93, now: 2000)
+        #expect(decide(94, at: 2001) == .wait)
+        let waiting = (uris.takeWaiting(), uris.takeWaiting())
+        #expect(waiting.0.map(\.uri) == [uri] && waiting.1.isEmpty)
     }
 
     @Test func `write commands as the engine reads them, in pieces`() {
@@ -77,22 +133,28 @@ struct LevelPartsTests {
     }
 
     @Test func `use no number for what was queued before it was learned`() throws {
-        let engine = try EngineProcess()
-        var parts = Engine(try engine.options())
-        #expect(parts.wasKnown(1, at: 0))
+        let names = try #require(SharedName(prefix: []))
+        let secret = try #require(SharedSecret.none)
+        let keyring = try #require(SharedKeyring([secret]))
+        var engine = Engine(
+            SharedLevelOptions(server: .unix(path: "/"), names: names, keyring: keyring))
+        func news(_ number: SharedToken?, after removals: UInt64 = 0) -> SharedToken? {
+            engine.read(number, of: 1, after: removals)
+        }
+        #expect(engine.wasKnown(1, at: 0))
         let (first, second) = (SharedToken.drawn(), SharedToken.drawn())
-        #expect(parts.read(nil, of: 1, after: 0) == nil)
-        #expect(parts.read(first, of: 1, after: 0) == first)
-        parts.learn(first, of: 1, as: 7)
-        #expect(!parts.wasKnown(1, at: 6) && parts.wasKnown(1, at: 7))
+        #expect(news(nil) == nil)
+        #expect(news(first) == first)
+        engine.learn(first, of: 1, as: 7)
+        #expect(!engine.wasKnown(1, at: 6) && engine.wasKnown(1, at: 7))
         // It is no news again, but another one is.
-        #expect(parts.read(first, of: 1, after: 0) == nil)
-        #expect(parts.read(second, of: 1, after: 0) == second)
+        #expect(news(first) == nil)
+        #expect(news(second) == second)
         // An own one holds for all that follows, and against lookups from before.
-        let own = parts.remove(1)
-        #expect(parts.number(of: 1) == own && parts.wasKnown(1, at: 0))
-        #expect(parts.read(second, of: 1, after: 0) == nil)
-        #expect(parts.read(second, of: 1, after: 1) == second)
+        let own = engine.remove(1)
+        #expect(engine.number(of: 1) == own && engine.wasKnown(1, at: 0))
+        #expect(news(second) == nil)
+        #expect(news(second, after: 1) == second)
     }
 
     @Test func `know an alert of TLS from a reply`() {
@@ -140,15 +202,17 @@ struct LevelPartsTests {
             SharedLevelOptions(server: .unix(path: "/"), names: names, keyring: keyring))
         let others = SharedToken.drawn()
         #expect(engine.number(of: 1) == nil)
-        engine.read(others, of: 1, after: engine.removals)
+        let news = engine.read(others, of: 1, after: engine.removals)
+        #expect(news == others && engine.number(of: 1) == nil)
+        engine.learn(others, of: 1, as: 1)
         #expect(engine.number(of: 1) == others)
         let before = engine.removals
         let own = engine.remove(1)
-        engine.read(others, of: 1, after: before)
+        let old = engine.read(others, of: 1, after: before)
+        #expect(old == nil && engine.number(of: 1) == own)
+        _ = engine.read(nil, of: 1, after: before)
         #expect(engine.number(of: 1) == own)
-        engine.read(nil, of: 1, after: before)
-        #expect(engine.number(of: 1) == own)
-        engine.read(nil, of: 1, after: engine.removals)
+        _ = engine.read(nil, of: 1, after: engine.removals)
         #expect(engine.number(of: 1) == nil)
     }
 

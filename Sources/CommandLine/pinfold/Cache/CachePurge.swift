@@ -122,6 +122,8 @@ struct CachePurge: ParsableCommand {
         }
         let unconfirmed = names("unconfirmed")
         if !unconfirmed.isEmpty { lines.append("not confirmed by \(listed(unconfirmed))") }
+        let away = names("away")
+        if !away.isEmpty { lines.append("away: \(listed(away))") }
         return lines.map { $0 + "\n" }.joined()
     }
 

@@ -10,16 +10,21 @@ package struct SharedMember: Sendable, Hashable {
     package let position: PurgePosition
     /// When it said so, in seconds on the engine's clock.
     package let seconds: Int64
+    /// For how long it uses what it has without hearing from the others, in milliseconds; `nil` if
+    /// it does not say, as programs before did not.
+    package let graceMilliseconds: Int64?
     /// What it says of itself.
     package let report: [UInt8]
 
     /// Bytes of a report at most.
     package static let maximumReportBytes = 64 << 10
+    /// The longest grace, in milliseconds: a day.
+    package static let longestGrace: Int64 = 86_400_000
 
     /// `nil` if the name or the report is too long.
     package init?(
         _ name: [UInt8], _ instance: SharedToken, at position: PurgePosition, seconds: Int64,
-        report: [UInt8] = []
+        graceMilliseconds: Int64? = nil, report: [UInt8] = []
     ) {
         guard name.count <= PurgeEntry.maximumGatewayBytes,
             report.count <= Self.maximumReportBytes
@@ -28,6 +33,7 @@ package struct SharedMember: Sendable, Hashable {
         self.instance = instance
         self.position = position
         self.seconds = seconds
+        self.graceMilliseconds = graceMilliseconds.map { min(max(0, $0), Self.longestGrace) }
         self.report = report
     }
 
@@ -46,13 +52,14 @@ package struct SharedMember: Sendable, Hashable {
     /// The record to be stored.
     /// - Parameter members: the name of the hash.
     package func record(in members: [UInt8], by keyring: SharedKeyring) -> [UInt8]? {
-        SharedRecord.write(
+        let grace = graceMilliseconds.map { [(SharedField.grace, SharedBytes.number($0))] } ?? []
+        return SharedRecord.write(
             .member,
             [
                 (.token, instance.bytes), (.gateway, name),
                 (.purge, SharedBytes.number(seconds) + [0]), (.position, position.bytes),
                 (.report, report),
-            ], under: Self.name(of: field, in: members), by: keyring)
+            ] + grace, under: Self.name(of: field, in: members), by: keyring)
     }
 
     /// Reads a record.
@@ -68,10 +75,14 @@ package struct SharedMember: Sendable, Hashable {
             try record.content(.position, bytes, count: PurgePosition.byteCount))
         let times = try record.content(.purge, bytes, count: 9)
         let seconds: Int64 = SharedBytes.number(times, at: 0)
+        var grace: Int64?
+        if record.range(.grace) != nil {
+            grace = SharedBytes.number(try record.content(.grace, bytes, count: 8), at: 0)
+        }
         guard (0...StoredTimes.maximumTime).contains(seconds),
             let member = SharedMember(
                 [UInt8](bytes[try record.required(.gateway)]), instance, at: position,
-                seconds: seconds,
+                seconds: seconds, graceMilliseconds: grace,
                 report: [UInt8](bytes[try record.required(.report)])),
             member.field == field
         else { throw .malformed }
@@ -83,19 +94,26 @@ package struct SharedMember: Sendable, Hashable {
 /// stream of those.
 package struct RemovedKey: Sendable, Hashable {
     package let key: [UInt8]
+    /// The URI whose keys are all meant; `nil` if only that one is, as earlier versions say.
+    package let uri: [UInt8]?
     /// Who has removed it.
     package let instance: SharedToken
 
-    package init(_ key: [UInt8], by instance: SharedToken) {
+    package init(_ key: [UInt8], uri: [UInt8]? = nil, by instance: SharedToken) {
         self.key = key
+        self.uri = uri
         self.instance = instance
     }
 
     /// The record to be written.
     /// - Parameter name: the stream's.
     package func record(under name: [UInt8], by keyring: SharedKeyring) -> [UInt8]? {
-        SharedRecord.write(
-            .removal, [(.key, key), (.token, instance.bytes)], under: name, by: keyring)
+        var fields: [(SharedField, [UInt8])] = [(.key, key), (.token, instance.bytes)]
+        // One that is too long is said by each of its keys.
+        if let pattern = uri.map({ PurgePattern.key($0) }), pattern.isWithinLimits {
+            fields.append((.pattern, pattern.bytes))
+        }
+        return SharedRecord.write(.removal, fields, under: name, by: keyring)
     }
 
     /// Reads a record.
@@ -106,6 +124,13 @@ package struct RemovedKey: Sendable, Hashable {
         key = [UInt8](bytes[try record.required(.key)])
         instance = SharedToken(
             try record.content(.token, bytes, count: SharedToken.byteCount))
+        guard let place = record.range(.pattern) else {
+            uri = nil
+            return
+        }
+        guard case .key(let uri) = PurgePattern(UnsafeRawBufferPointer(rebasing: bytes[place]))
+        else { throw .malformed }
+        self.uri = uri
     }
 }
 

@@ -48,7 +48,7 @@ package struct SharedRecord: Sendable {
 
     /// Where each of the known fields is, by its number. Not an array: there is a record of each
     /// response that is looked up.
-    private let places: InlineArray<22, Place>
+    private let places: InlineArray<23, Place>
 
     /// Where a field is. None begins at 0, where the header is.
     private struct Place: Sendable {
@@ -167,8 +167,8 @@ package struct SharedRecord: Sendable {
 
     private static func places(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(SharedRecordError) -> InlineArray<22, Place> {
-        var places = InlineArray<22, Place>(repeating: Place())
+    ) throws(SharedRecordError) -> InlineArray<23, Place> {
+        var places = InlineArray<23, Place>(repeating: Place())
         var place = headerBytes
         var (count, last) = (0, -1)
         while place < bytes.count {
@@ -263,6 +263,8 @@ enum SharedField: UInt16, Sendable, CaseIterable {
     case envelope = 20
     /// Which share of the gateways: 8 bits, 1 to 100.
     case share = 21
+    /// How long a gateway uses what it has without hearing from the others: milliseconds, 64 bits.
+    case grace = 22
 
     /// Fields from this number on have to be understood.
     static let critical: UInt16 = 0x8000

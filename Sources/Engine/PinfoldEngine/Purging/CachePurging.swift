@@ -77,11 +77,17 @@ package struct PurgeResult: Sendable, Equatable {
         package var confirmed: [String]
         /// The names of those that have not, in time.
         package var unconfirmed: [String]
+        /// The names of those that have been away for so long that they have what they have stored
+        /// confirmed before they use it.
+        package var away: [String]
 
-        package init(isRecorded: Bool, confirmed: [String], unconfirmed: [String]) {
+        package init(
+            isRecorded: Bool, confirmed: [String], unconfirmed: [String], away: [String] = []
+        ) {
             self.isRecorded = isRecorded
             self.confirmed = confirmed
             self.unconfirmed = unconfirmed
+            self.away = away
         }
     }
 

@@ -126,7 +126,7 @@ package struct CachedURL: Sendable, Equatable {
 
 extension CacheKey {
     /// The keys of the same URI for all kinds of routes, and all ways that rules name.
-    func alongAllRoutes(under policy: PolicySnapshot) -> [CacheKey] {
+    package func alongAllRoutes(under policy: PolicySnapshot) -> [CacheKey] {
         CacheRoute.all.flatMap { route in
             ([nil] + policy.numbersOfRuleWays.map { $0 }).map { along(route, by: $0) }
         }

@@ -215,6 +215,7 @@ extension PurgeResult.Fleet {
         object.add("recorded", isRecorded)
         object.add("confirmed", confirmed)
         object.add("unconfirmed", unconfirmed)
+        object.add("away", away)
         return object.text
     }
 
@@ -225,6 +226,9 @@ extension PurgeResult.Fleet {
         ]
         if !unconfirmed.isEmpty {
             metadata["fleet_unconfirmed"] = "\(unconfirmed.prefix(10).joined(separator: " "))"
+        }
+        if !away.isEmpty {
+            metadata["fleet_away"] = "\(away.prefix(10).joined(separator: " "))"
         }
         return metadata
     }

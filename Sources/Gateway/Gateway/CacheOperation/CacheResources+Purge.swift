@@ -194,6 +194,13 @@ struct PurgeAnswer: Sendable {
                     + "shared cache confirms all that it has with the servers after "
                     + "cache.shared.grace."
             ) { $0.unconfirmed },
+            .texts(
+                "away",
+                "Gateways that have not reached the shared cache for longer than their "
+                    + "cache.shared.grace, within the last day, and have not ended in order. What "
+                    + "one of them confirms with the servers it may use once meanwhile, by "
+                    + "stale-while-revalidate."
+            ) { $0.away },
         ])
 
     static func response(to command: PurgeCommand, _ outcome: PurgeOutcome) -> AdminResponse {

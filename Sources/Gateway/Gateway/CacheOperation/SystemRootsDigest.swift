@@ -18,11 +18,11 @@ struct SystemRootsDigest {
     /// Reads them where the library does: what cannot be read, it does not trust either.
     /// - Parameters:
     ///   - file: all certificates in it are trusted.
-    ///   - folders: separated by colons. Certificates are found there by the names of their files.
-    init(file: String, folders: String) {
+    ///   - folders: certificates are found there by the names of their files.
+    init(file: String, folders: [String]) {
         add(file: file)
-        for folder in folders.split(separator: ":") {
-            for name in Self.names(in: String(folder)) where Self.isHash(name) {
+        for folder in folders {
+            for name in Self.names(in: folder) where Self.isHash(name) {
                 add(file: "\(folder)/\(name)")
             }
         }
@@ -30,8 +30,8 @@ struct SystemRootsDigest {
 
     /// Of the system's at present.
     static var ofSystem: SystemRootsDigest {
-        let paths = SystemRootsVersion.paths
-        return SystemRootsDigest(file: paths[0], folders: paths[1])
+        let places = SystemRootsVersion.places
+        return SystemRootsDigest(file: places.file, folders: places.folders)
     }
 
     /// `nil` only if the library is out of memory.

@@ -34,7 +34,7 @@ extension GatewayProcess {
                 completion(
                     PurgeResult.Fleet(
                         isRecorded: $0.isRecorded, confirmed: $0.confirmed,
-                        unconfirmed: $0.unconfirmed))
+                        unconfirmed: $0.unconfirmed, away: $0.away))
             }
         }
     }
@@ -84,7 +84,9 @@ extension GatewayProcess {
         level.begin(
             FleetDuties(
                 purge: { purges.carryOutOfFleet($0, completion: $1) },
-                remove: { store.invalidate(keyBytes: $0) }, report: { fleet?.report ?? [] },
+                remove: { store.invalidate(keyBytes: $0) },
+                removeURI: { [weak cache] in cache?.invalidate(uri: $0) },
+                report: { fleet?.report ?? [] },
                 policy: { fleet?.offers.put($0, percent: $1) }))
         service.starting("catching up with the fleet")
         if !level.waitUntilFollowing(milliseconds: Self.fleetMilliseconds) {

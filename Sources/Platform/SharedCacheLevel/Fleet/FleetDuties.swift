@@ -11,6 +11,8 @@ package struct FleetDuties: Sendable {
     /// Removes the key, whose responses another gateway has found to be invalid (RFC 9111 §4.4),
     /// from the gateway's own tiers.
     package var remove: @Sendable (_ key: [UInt8]) -> Void
+    /// The same for all keys of a URI.
+    package var removeURI: @Sendable (_ uri: [UInt8]) -> Void
     /// What other gateways and operators are told of this one, as JSON: at most
     /// ``FleetMember/maximumReportBytes``. Asked for every few seconds.
     package var report: @Sendable () -> [UInt8]
@@ -26,11 +28,13 @@ package struct FleetDuties: Sendable {
     package init(
         purge: @escaping Purging,
         remove: @escaping @Sendable ([UInt8]) -> Void,
+        removeURI: @escaping @Sendable ([UInt8]) -> Void = { _ in },
         report: @escaping @Sendable () -> [UInt8] = { [] },
         policy: @escaping @Sendable ([UInt8], Int) -> Void = { _, _ in }
     ) {
         self.purge = purge
         self.remove = remove
+        self.removeURI = removeURI
         self.report = report
         self.policy = policy
     }
@@ -65,10 +69,17 @@ package struct FleetReceipt: Sendable, Equatable {
     /// The names of those who have not, within a second. One of them that does not reach the engine
     /// confirms with the origin whatever it has, once it has been away for the grace period.
     package var unconfirmed: [String]
+    /// The names of those who have not, and have been away for longer than that: within the last
+    /// day, without having said that they end.
+    package var away: [String]
 
-    package init(isRecorded: Bool, confirmed: [String] = [], unconfirmed: [String] = []) {
+    package init(
+        isRecorded: Bool, confirmed: [String] = [], unconfirmed: [String] = [],
+        away: [String] = []
+    ) {
         self.isRecorded = isRecorded
         self.confirmed = confirmed
         self.unconfirmed = unconfirmed
+        self.away = away
     }
 }

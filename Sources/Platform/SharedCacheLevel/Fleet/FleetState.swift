@@ -37,6 +37,9 @@ struct FleetState {
     var removed: FollowedStream
     /// `nil` before the stream was read.
     var table: PurgeTable?
+    /// Of what the engine has, only what was obtained after that is used: seconds on its clock; `nil`
+    /// for all.
+    var obtainedAfter: Int64?
     /// Fields that have tags besides the known ones.
     var tagFields: [[UInt8]] = []
 
@@ -90,6 +93,8 @@ struct FleetState {
     var barriers: [@Sendable () -> Void] = []
     /// Who was there when the members were last read, but for this gateway.
     var others: [String] = []
+    /// Who was away then, for longer than what it has is used without being confirmed.
+    var away: [String] = []
     /// Which policy was read last.
     var policyVersion: [UInt8]?
 

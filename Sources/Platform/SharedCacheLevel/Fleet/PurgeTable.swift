@@ -21,6 +21,8 @@ struct PurgeTable {
     private let floor: PurgePosition
     /// Up to which entry of the stream it has been read.
     private(set) var position: PurgePosition
+    /// See `FleetState.obtainedAfter`.
+    var obtainedAfter: Int64?
 
     /// Without purges: all that follow the floor are to be added.
     /// - Parameter tagFields: fields whose members are tags, besides the known ones.

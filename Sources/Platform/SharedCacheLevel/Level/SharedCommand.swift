@@ -9,8 +9,10 @@ enum SharedCommand: Sendable {
     case store(SharedStore)
     /// Remove variants of a key.
     case forget(SharedKey, [SharedVariant])
-    /// Remove all variants of a key.
+    /// Remove all variants of a key, which are invalid, and tell all gateways.
     case remove(SharedKey)
+    /// Remove all variants of a key from the engine alone.
+    case discard(SharedKey)
     /// Tell all gateways what was purged here.
     /// - Parameter number: how many of these there were, with this one.
     case announce([FleetPurge], number: UInt64)
@@ -35,7 +37,8 @@ enum SharedCommand: Sendable {
         switch self {
         case .store(let store): store.bytes
         case .addChunk(_, _, let chunk): chunk.bytes.count
-        case .load, .forget, .remove, .announce, .confirm, .readMembers, .publishPolicy, .dropBody,
+        case .load, .forget, .remove, .discard, .announce, .confirm, .readMembers, .publishPolicy,
+            .dropBody,
             .readChunk, .lookAgain, .endLease,
             .barrier:
             0

@@ -6,24 +6,27 @@ import SharedCache
 extension SharedLevel {
     /// Makes a change of a key: its lookups under way are void, and so is what is known of these
     /// variants' bodies (of all if `nil`).
-    /// - Parameter published: the body in chunks that the change gives an entry.
+    /// - Parameters:
+    ///   - isInvalid: whether all gateways have to know of it.
+    ///   - published: the body in chunks that the change gives an entry.
     /// - Returns: `false` if the level is off, which remembers the key.
     private func change(
         _ key: @autoclosure () -> SharedKey, _ hash: UInt64, _ variants: [SharedVariant]?,
-        _ work: inout LevelWork, _ command: (borrowing State) -> SharedCommand,
+        isInvalid: Bool = false, _ work: inout LevelWork,
+        _ command: (borrowing State) -> SharedCommand,
         publishing published: SharedBody? = nil, of response: CachedResponse? = nil
     ) -> Bool {
         let isQueued = shared.withLock { state in
             state.loads.void(hash)
             let dropped = state.bodies.void(hash, variants)
             guard state.level == .ready else {
-                state.lost.note(key())
+                state.lost.note(key(), isInvalid: isInvalid)
                 return false
             }
             // A change cannot be refused, and must not be late: rather than that, what is stored of
             // its key is removed when the connection is there again.
             guard state.waiting < 2 * options.queueCommands else {
-                state.lost.note(key())
+                state.lost.note(key(), isInvalid: isInvalid)
                 state.isOverloaded = true
                 set(.off, &state)
                 return false
@@ -140,7 +143,7 @@ extension SharedLevel {
 
     package func remove(_ key: CacheKeyView, _ work: inout LevelWork) {
         let key = SharedKey(bytes: [UInt8](key.bytes), hash: key.hash)
-        _ = change(key, key.hash, nil, &work, { _ in .remove(key) })
+        _ = change(key, key.hash, nil, isInvalid: true, &work, { _ in .remove(key) })
     }
 
     package func remove(_ response: CachedResponse, _ work: inout LevelWork) {

@@ -63,7 +63,10 @@ package final class SharedLevel: CacheLevel {
         var learned: UInt64 = 0
         var statistics = SharedLevelStatistics()
 
-        init(_ options: SharedLevelOptions) { lost = LostChanges(limit: options.lostKeys) }
+        init(_ options: SharedLevelOptions) {
+            lost = LostChanges(
+                LostChanges.Limits(replaced: options.lostKeys, invalid: options.lostRemovals))
+        }
 
         mutating func announce(_ purges: [FleetPurge]) {
             announcements += 1
@@ -139,9 +142,10 @@ package final class SharedLevel: CacheLevel {
         if record != nil, !canBeUsed { keepLost() }
     }
 
-    /// Sees to it that the next process knows if the engine has yet to be told of something.
+    /// Sees to it that the next process knows if others have yet to be told of something. What was
+    /// only replaced is not worth that: they need not know.
     func keepLost() {
-        guard let record, !shared.withLock({ $0.lost.isEmpty }), !record.record.hasLost else {
+        guard let record, shared.withLock({ $0.lost.concernsOthers }), !record.record.hasLost else {
             return
         }
         record.change { $0.hasLost = true }
@@ -149,7 +153,7 @@ package final class SharedLevel: CacheLevel {
 
     /// The engine has been told of what it did not know.
     func toldLost() {
-        guard let record, shared.withLock({ $0.lost.isEmpty }) else { return }
+        guard let record, !shared.withLock({ $0.lost.concernsOthers }) else { return }
         record.change { $0.hasLost = false }
     }
 

@@ -35,6 +35,9 @@ extension PendingLoad {
     /// Compares a value with what was purged since it was stored, and notes since when it is stale.
     /// - Returns: whether it may be used.
     func judge(_ found: FoundValue, by purges: PurgeTable, _ clock: EngineClock) -> Bool {
+        if let after = purges.obtainedAfter, found.value.times.responseTime <= after {
+            return false
+        }
         let verdict = withKey { key in
             found.bytes.withUnsafeBytes { bytes in
                 purges.verdict(

@@ -267,7 +267,7 @@ extension LevelLoop {
             }
             if link.isConnected, !link.isInUse { next = min(next, now + 20) }
         }
-        if !cluster.unsettled.isEmpty || tellLostAt != nil { next = min(next, now + 20) }
+        if !cluster.unsettled.isEmpty { next = min(next, now + 20) }
         return next
     }
 
@@ -284,7 +284,6 @@ extension LevelLoop {
             }
         }
         settle(now)
-        if let at = tellLostAt, now >= at { tellLost() }
         if now >= topologyAt { askForTopology() }
     }
 

@@ -11,7 +11,8 @@ extension LevelLoop {
             sendLoad(load, flight, began: began, deadline: deadline)
         case .store(let store): sendStore(store)
         case .forget(let key, let variants): sendForgetting(key, variants)
-        case .remove(let key): sendRemoval(key)
+        case .remove(let key): sendRemoval(key, isInvalid: true)
+        case .discard(let key): sendRemoval(key, isInvalid: false)
         case .announce(let purges, let number): announce(purges, number)
         case .confirm(let completion): confirm(completion)
         case .readMembers(let completion):

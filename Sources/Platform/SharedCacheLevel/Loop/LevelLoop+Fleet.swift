@@ -16,6 +16,7 @@ extension LevelLoop {
         if fleet.table?.goesOn(in: purges) != true {
             fleet.table = PurgeTable(
                 floor: purges.beginning(of: engine.epoch), tagFields: fleet.tagFields)
+            fleet.table?.obtainedAfter = fleet.obtainedAfter
         }
         _ = fleet.purges.follower.connected()
         _ = fleet.removed.follower.connected()
@@ -199,7 +200,9 @@ extension LevelLoop {
                 _ = state.bodies.void(hash, nil)
                 state.statistics.removalsReceived += 1
             }
-            level.duties.withLock { $0 }?.remove(removal.key)
+            guard let duties = level.duties.withLock({ $0 }) else { return }
+            duties.remove(removal.key)
+            if let uri = removal.uri { duties.removeURI(uri) }
         } catch {
             count(SharedLevelReason(error))
             makeAllStale("unreadable")

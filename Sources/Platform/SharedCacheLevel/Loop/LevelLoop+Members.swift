@@ -86,6 +86,7 @@ extension LevelLoop {
         guard
             let member = SharedMember(
                 options.gateway, fleet.instance, at: position, seconds: seconds,
+                graceMilliseconds: options.graceMilliseconds,
                 report: report.count <= SharedMember.maximumReportBytes ? report : []),
             let record = member.record(in: name, by: engine.keyring)
         else { return }
@@ -146,7 +147,23 @@ extension LevelLoop {
     /// Whether a member may still use what it has without asking anybody: after that it has
     /// everything confirmed by its origin until it has caught up.
     private func isThere(_ member: SharedMember) -> Bool {
-        age(member) * 1000 <= options.graceMilliseconds + Self.signMilliseconds + 1000
+        let grace = member.graceMilliseconds ?? options.graceMilliseconds
+        return age(member) * 1000 <= grace + Self.signMilliseconds + 1000
+    }
+
+    /// The names of those who may be back, but have neither been heard of for their grace period
+    /// nor carried out the purges up to a position: `stale-while-revalidate` has them use once what
+    /// they confirm.
+    private func away(_ members: [SharedMember], before target: PurgePosition? = nil) -> [String] {
+        let there = Set(members.filter { isThere($0) }.map(\.name))
+        let names = members.filter { member in
+            // One that has been started again is another member.
+            guard !there.contains(member.name), member.instance != fleet.instance else {
+                return false
+            }
+            return target.map { member.position.isBefore($0) != false } ?? true
+        }
+        return Set(names.map { $0.text }).sorted()
     }
 
     func readMembers(_ reply: RESPValue, _ completion: @Sendable ([FleetMember]?) -> Void) {
@@ -166,6 +183,7 @@ extension LevelLoop {
     private func noteMembers(_ members: [SharedMember]) {
         let there = members.filter { isThere($0) && $0.instance != fleet.instance }
         fleet.others = there.map { $0.text }.sorted()
+        fleet.away = away(members)
         level.shared.withLock { $0.statistics.members = there.count + 1 }
     }
 
@@ -223,9 +241,10 @@ extension LevelLoop {
             isRecorded: isRecorded,
             confirmed: [String(decoding: options.gateway, as: UTF8.self)])
         guard let members else {
-            receipt.unconfirmed = fleet.others
+            (receipt.unconfirmed, receipt.away) = (fleet.others, fleet.away)
             return receipt
         }
+        receipt.away = away(members, before: target)
         for member in members where member.instance != fleet.instance && isThere(member) {
             let hasIt = target.map { member.position.isBefore($0) == false } ?? true
             if hasIt { receipt.confirmed.append(member.text) }

@@ -89,9 +89,15 @@ extension LevelLoop {
     }
 
     func becomeReady(_ now: Int64) {
+        // Then it has nothing of what was replaced here.
+        let isAnew = usedGeneration.map { $0 != engine.generation } ?? false
+        usedGeneration = engine.generation
+        var hasForgotten = false
         let isClosing = level.shared.withLock { state -> Bool in
             guard !state.isClosing else { return true }
+            if isAnew { state.lost.dropReplaced() }
             let lost = state.lost.take()
+            hasForgotten = lost.hasForgotten
             // What was changed meanwhile is removed before what is accepted from now on.
             let everything = FleetPurge.everything(isSoft: false, at: Clock.wallSeconds())
             let purges = lost.isEverything ? [everything] : lost.purges
@@ -100,9 +106,10 @@ extension LevelLoop {
                 state.announcements += 1
                 removals = [.announce(purges, number: state.announcements)]
             }
-            for (key, hash) in lost.keys {
-                state.changes.add(hash)
-                removals.append(.remove(SharedKey(bytes: key, hash: hash)))
+            for (bytes, lost) in lost.keys {
+                state.changes.add(lost.hash)
+                let key = SharedKey(bytes: bytes, hash: lost.hash)
+                removals.append(lost.isInvalid ? .remove(key) : .discard(key))
             }
             if !removals.isEmpty || level.record?.record.hasLost ?? false {
                 removals.append(.barrier { [level] in level.toldLost() })
@@ -118,12 +125,22 @@ extension LevelLoop {
             return false
         }
         guard !isClosing else { return }
+        if hasForgotten { useNothingFromBefore() }
+        tellLostAt = nil
         isReady = true
         maintenanceAt = now + Self.maintenanceMilliseconds
         note()
         pump()
         level.onEvent(
             .ready(product: home.server?.product ?? "", version: home.server?.version ?? ""))
+    }
+
+    /// More was replaced here than is known: what the engine has from before may be older than what
+    /// this gateway has answered with.
+    func useNothingFromBefore() {
+        fleet.obtainedAfter = engine.clock.engineSeconds(Clock.wallSeconds())
+        fleet.table?.obtainedAfter = fleet.obtainedAfter
+        withdrawView()
     }
 
     /// Nothing is asked from now on.

@@ -29,14 +29,14 @@ extension LevelLoop {
             removal.fields -= reply.integer ?? 0
             // On another connection they must not be told before it is removed.
             if cluster == nil { tell(removal) }
-        case .numberQueued(let removal):
-            if let error, case .redirects = error.code.consequence { removal.isRedirected = true }
+        case .numberQueued: break
         case .numberSet(let removal):
-            guard cluster != nil else { break }
-            if removal.isRedirected { lose(removal.key) }
-            tell(removal)
+            // Without its new number, what others have asked for before is stored as valid.
+            if reply.elements == nil { lose(removal.key, isInvalid: removal.isInvalid) }
+            if cluster != nil { tell(removal) }
         case .announced(let purge, let number): announced(purge, number, reply)
         case .told: if let error { count(SharedLevelReason(error.code)) }
+        case .removalTold(let key): told(key, reply)
         case .begun:
             if let error { disconnect(.transport("\(error)"), because: .init(error.code)) }
         case .streamState(let name): readState(of: name, reply)
@@ -87,19 +87,18 @@ extension LevelLoop {
     func giveUp(_ expected: Expected) {
         switch expected {
         case .nothing, .queued, .chunk, .early, .predecessor, .generation, .info, .time, .probe,
-            .fieldCount, .numberCount, .told, .begun, .streamState, .streams,
+            .fieldCount, .numberCount, .numberQueued, .told, .begun, .streamState, .streams,
             .confirmations, .policyVersion, .policy, .lease, .leaseKept:
             break
         case .announced(let purge, _): level.shared.withLock { $0.lost.note([purge]) }
         case .members(let completion): completion(nil)
         case .published(let completion): completion(false)
-        case .stored(let store): lose(store.store.key)
-        case .removed(let key): lose(key)
-        case .numberQueued: break
+        case .stored(let store): lose(store.store.key, isInvalid: false)
+        case .removed(let key, let isInvalid): lose(key, isInvalid: isInvalid)
+        case .removalTold(let key): lose(key, isInvalid: true)
         case .numberSet(let removal):
-            guard cluster != nil else { break }
-            lose(removal.key)
-            if isConnected { tell(removal) }
+            lose(removal.key, isInvalid: removal.isInvalid)
+            if cluster != nil, isConnected { tell(removal) }
         case .value(let load), .chunkOfLoad(let load, _, _), .presence(let load, _):
             if !load.isOver {
                 load.load.look?.fail(.busy)
@@ -120,13 +119,16 @@ extension LevelLoop {
                     load, flight, began: began, deadline: deadline, digest: [], removals: 0,
                     mark: 0),
                 [])
-        case .store(let store): lose(store.key)
-        case .forget(let key, _), .remove(let key): lose(key)
+        case .store(let store): lose(store.key, isInvalid: false)
+        case .forget(let key, _), .discard(let key): lose(key, isInvalid: false)
+        case .remove(let key): lose(key, isInvalid: true)
         case .announce(let purges, _): level.shared.withLock { $0.lost.note(purges) }
         case .confirm(let completion):
             let own = String(decoding: options.gateway, as: UTF8.self)
             completion(
-                FleetReceipt(isRecorded: false, confirmed: [own], unconfirmed: fleet.others))
+                FleetReceipt(
+                    isRecorded: false, confirmed: [own], unconfirmed: fleet.others,
+                    away: fleet.away))
         case .readMembers(let completion): completion(nil)
         case .publishPolicy(_, let completion): completion(false)
         // Its chunks expire.
@@ -139,11 +141,11 @@ extension LevelLoop {
         }
     }
 
-    private func lose(_ key: SharedKey) {
+    func lose(_ key: SharedKey, isInvalid: Bool) {
         level.shared.withLock { state in
             state.loads.void(key.hash)
             _ = state.bodies.void(key.hash, nil)
-            state.lost.note(key)
+            state.lost.note(key, isInvalid: isInvalid)
         }
         noteLost()
     }
@@ -327,7 +329,8 @@ extension LevelLoop {
         }
         let fields = pending.fields + pending.fields.map { Engine.chunksField(of: $0) }
         sendFields(
-            fields, of: engine.hash(pending.digest), .removed(pending.store.key), to: link)
+            fields, of: engine.hash(pending.digest), .removed(pending.store.key, isInvalid: false),
+            to: link)
         if let chunks = pending.ownChunks {
             let body = SharedBody(digest: pending.digest, token: chunks.body)
             sendDropping(body, chunks.chunkCount, isRead: false)

@@ -2,16 +2,19 @@ import Clocks
 import RedisProtocol
 import SharedCache
 
-// What could not be removed of a cluster, because its node is away or is about to be another one:
-// it is removed before anything of its slot is found again.
+// What could not be removed: of a cluster because its node is away or is about to be another one,
+// then it is removed before anything of its slot is found again; of any engine because that had no
+// memory for the key's new number.
 extension LevelLoop {
     /// How often that is tried.
     static let retryMilliseconds: Int64 = 500
+    /// Keys that are tried at once of an engine that is in use: it may have no memory for long.
+    private static let retriedKeys = 2048
 
     /// A change of a key could not be carried out: it is made up for.
     func noteLost() {
-        guard cluster != nil else { return }
         tellLostAt = tellLostAt ?? now + Self.retryMilliseconds
+        level.keepLost()
     }
 
     /// Serves slots again whose old nodes have answered.
@@ -47,29 +50,34 @@ extension LevelLoop {
     /// - Parameter moving: slots whose nodes are asked although they are moving.
     func tellLost(of moving: Set<UInt16> = []) {
         tellLostAt = nil
-        guard isReady, let cluster else { return }
-        let (keys, isEverything) = level.shared.withLock { state in
-            (state.lost.takeKeys(), state.lost.isEverything)
+        guard isReady else { return }
+        let (keys, isEverything, hasForgotten) = level.shared.withLock { state in
+            (
+                state.lost.takeKeys(cluster == nil ? Self.retriedKeys : .max),
+                state.lost.isEverything,
+                state.lost.takeForgotten()
+            )
         }
+        if hasForgotten { useNothingFromBefore() }
         // There were too many to remember: all gateways are told, before anything else is asked.
         if isEverything {
             return disconnect(.transport("too much could not be removed"), because: .overloaded)
         }
         guard !keys.isEmpty else { return }
         var tried: [UInt16: ServerLink] = [:]
-        for (bytes, hash) in keys {
-            let key = SharedKey(bytes: bytes, hash: hash)
+        for (bytes, lost) in keys {
+            let (key, isInvalid) = (SharedKey(bytes: bytes, hash: lost.hash), lost.isInvalid)
             let digest = bytes.withUnsafeBytes { SharedName.digest(of: $0) }
             let slot = digest.map { ClusterSlot.of($0.span) }
-            if let digest, let slot, let link = cluster.link(of: slot) {
-                sendRemoval(key, digest, to: link)
+            if let digest, let link = link(of: digest) {
+                sendRemoval(key, digest, isInvalid: isInvalid, to: link)
             } else if let digest, let slot, moving.contains(slot),
-                let link = cluster.owner(of: slot), link.isInUse
+                let link = cluster?.owner(of: slot), link.isInUse
             {
-                sendRemoval(key, digest, to: link)
+                sendRemoval(key, digest, isInvalid: isInvalid, to: link)
                 tried[slot] = link
             } else {
-                level.shared.withLock { $0.lost.note(key) }
+                level.shared.withLock { $0.lost.note(key, isInvalid: isInvalid) }
             }
         }
         for (slot, link) in tried {

@@ -29,6 +29,10 @@ final class LevelLoop: EventHandler {
     var homeAwaitsTopology = false
     /// When it is tried next to remove what could not be removed; `nil` if there is nothing.
     var tellLostAt: Int64?
+    /// What the others are told of, or were a moment ago.
+    var removedURIs = RemovedURIs()
+    /// The generation that was in use last; `nil` before that.
+    var usedGeneration: SharedToken?
     let memory = UnsafeMutableRawBufferPointer.allocate(
         byteCount: LevelLoop.readBytes, alignment: 16)
     var engine: Engine
@@ -143,6 +147,7 @@ final class LevelLoop: EventHandler {
         case .close:
             guard endsAt == nil else { return }
             signOff()
+            tellAllRemoved()
             level.shared.withLock { state in
                 for command in state.bodies.abandonAll() { state.add(command) }
             }
@@ -180,6 +185,8 @@ final class LevelLoop: EventHandler {
         perform(home.connection.timePassed(now: now), on: home)
         expireProbe(home, now)
         attendToCluster(now)
+        if let at = tellLostAt, now >= at { tellLost() }
+        tellRemoved(now)
         if isReady, now >= maintenanceAt { maintain() }
         if let pollAt = fleet.pollAt, now >= pollAt { poll() }
         if fleet.isFollowing, now >= fleet.signAt { sign() }
@@ -197,7 +204,10 @@ final class LevelLoop: EventHandler {
         }
         if firstLoad < loads.count { next.append(loads[firstLoad].deadline) }
         if first < commands.count { next.append(now + options.timeoutMilliseconds) }
-        if isReady { next.append(maintenanceAt) }
+        if isReady {
+            next.append(maintenanceAt)
+            next += [tellLostAt, removedURIs.next].compactMap { $0 }
+        }
         next += [fleet.pollAt, confirmationsAt, clusterDeadline].compactMap { $0 }
         if fleet.isFollowing, isConnected { next.append(fleet.signAt) }
         if level.duties.withLock({ $0 != nil }) { next.append(fleet.staleAt) }
@@ -234,6 +244,7 @@ final class LevelLoop: EventHandler {
         endCluster()
         takeCommands(evenIfOff: true)
         giveUpCommands()
+        tellAllRemoved()
         level.shared.withLock { state in
             level.set(.off, &state)
             state.statistics.reason = .closed

@@ -103,7 +103,8 @@ enum Expected: Sendable {
     /// A chunk of a body that is not published yet.
     case early
     /// A removal; if it fails, the key was not removed.
-    case removed(SharedKey)
+    /// - Parameter isInvalid: whether all gateways have to know of it.
+    case removed(SharedKey, isInvalid: Bool)
     /// Fields of the hash of a key that is about to be removed, and whether one of them is its
     /// number.
     case fieldCount(PendingRemoval)
@@ -116,6 +117,8 @@ enum Expected: Sendable {
     case announced(FleetPurge, number: UInt64)
     /// What was told to others; if it fails, they are not told.
     case told
+    /// The others were told that a key is invalid; if it fails, they are told later.
+    case removalTold(SharedKey)
     /// Whether the streams are there.
     case begun
     /// What a stream is like.

@@ -18,6 +18,9 @@ from support.origin import Request, reply
 from support.records import CRITICAL, UNKNOWN, Record, Records
 from support.wait import SLOWDOWN, until
 
+# The field of a generation's record that names the history of the engine's data.
+HISTORY = 23
+
 
 def of_another_format(record: Record) -> None:
     record.major = 2
@@ -282,6 +285,28 @@ def test_without_the_generation_of_its_own_version_a_gateway_does_without_the_en
     before = stored(one)
     share(one, there.url("/b"))
     assert stored(one) > before and is_shared_hit(get(other, there.url("/b")))
+
+
+def test_a_generation_that_an_earlier_version_has_begun_goes_on(versions, there):
+    """It does not say of which history of the engine's data it is. The next gateway adds that."""
+    one, _ = versions.gateways
+    url = there.url("/a")
+    share(one, url)
+    name, = versions.engine.keys("pinfold:1:p:{fleet}:all:*")
+    record = versions.records.read(name, versions.engine.command("GET", name))
+    history = record.fields.pop(HISTORY)
+    versions.engine.command("SET", name, versions.records.write(name, record), "KEEPTTL")
+    third = versions.gateways.add()
+    assert is_shared_hit(get(third, url))
+
+    def fields() -> dict[int, bytes]:
+        return versions.records.read(name, versions.engine.command("GET", name)).fields
+
+    until(lambda: fields() == record.fields | {HISTORY: history}, "it says so")
+    assert versions.engine.command("TTL", name) > 0
+    for running in versions.gateways:
+        assert running.metric("pinfold_cache_shared_errors_total", reason="begun_anew") == 0
+    versions.check()
 
 
 @pytest.mark.slow

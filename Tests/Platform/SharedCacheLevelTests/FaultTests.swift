@@ -268,6 +268,31 @@ struct FaultTests {
         store.close()
     }
 
+    /// What others had purged while another server was the master is not in its streams.
+    @Test func `that was a replica meanwhile has nothing from before`() throws {
+        let engine = try EngineProcess()
+        let (store, level) = try engine.gateway(memoryBytes: 0)
+        let (other, second) = try engine.gateway(memoryBytes: 0)
+        store.put("http://a/", body(10))
+        store.flushNow()
+        #expect(other.foundBodies("http://a/") == [body(10)])
+        try engine.ask("REPLICAOF", "127.0.0.1", "1")
+        store.put("http://b/", body(10))
+        awaitState(.off, level)
+        try engine.ask("REPLICAOF", "NO", "ONE")
+        awaitState(.ready, level)
+        #expect(level.figures()[.begunAnew] > 0)
+        #expect(engine.hashes.count == 1)
+        #expect(store.found("http://a/").isEmpty)
+        #expect(eventually { second.figures()[.begunAnew] > 0 })
+        awaitState(.ready, second)
+        #expect(other.found("http://a/").isEmpty)
+        store.put("http://c/", body(30))
+        #expect(eventually { other.foundBodies("http://c/") == [body(30)] })
+        store.close()
+        other.close()
+    }
+
     @Test func `whose values are damaged has none of them`() throws {
         let engine = try EngineProcess()
         let (store, level) = try engine.gateway(memoryBytes: 0)

@@ -48,7 +48,7 @@ package struct SharedRecord: Sendable {
 
     /// Where each of the known fields is, by its number. Not an array: there is a record of each
     /// response that is looked up.
-    private let places: InlineArray<23, Place>
+    private let places: InlineArray<24, Place>
 
     /// Where a field is. None begins at 0, where the header is.
     private struct Place: Sendable {
@@ -167,8 +167,8 @@ package struct SharedRecord: Sendable {
 
     private static func places(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(SharedRecordError) -> InlineArray<23, Place> {
-        var places = InlineArray<23, Place>(repeating: Place())
+    ) throws(SharedRecordError) -> InlineArray<24, Place> {
+        var places = InlineArray<24, Place>(repeating: Place())
         var place = headerBytes
         var (count, last) = (0, -1)
         while place < bytes.count {
@@ -265,6 +265,8 @@ enum SharedField: UInt16, Sendable, CaseIterable {
     case share = 21
     /// How long a gateway uses what it has without hearing from the others: milliseconds, 64 bits.
     case grace = 22
+    /// Which history of the engine's data: up to 64 bytes.
+    case history = 23
 
     /// Fields from this number on have to be understood.
     static let critical: UInt16 = 0x8000

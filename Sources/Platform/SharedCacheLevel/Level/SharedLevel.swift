@@ -30,7 +30,8 @@ import Threads
 /// **What could not be removed**, because the engine was away, is remembered (``LostChanges``) and
 /// removed when it is back, before anything is read. The name of the generation has the engine's
 /// `run_id` in it: one that was started again, and may have gone back to an older state, has none,
-/// and so nothing of what it has kept is found.
+/// and so nothing of what it has kept is found. Its record has the name of the history of the
+/// engine's data: one that was another's replica meanwhile goes on with another history.
 package final class SharedLevel: CacheLevel {
     struct State {
         var level = LevelState.opening

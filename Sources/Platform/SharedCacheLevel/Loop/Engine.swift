@@ -9,6 +9,8 @@ struct Engine {
     let keyring: SharedKeyring
     /// Which run of the engine it is; empty if it does not say.
     private(set) var run: [UInt8] = []
+    /// Which history of its data; empty if it does not say.
+    private(set) var history: [UInt8] = []
     /// The number of the generation that everything belongs to; `nil` if it is not known.
     var generation: SharedToken?
     /// Own removals so far: replies to what was sent before are outdated.
@@ -78,10 +80,23 @@ struct Engine {
 
     // MARK: Generations
 
-    /// The engine has said which run it is.
-    mutating func began(_ run: [UInt8]) {
-        self.run = run
+    /// The engine has said which run it is, and which history of its data.
+    mutating func began(_ run: [UInt8], history: [UInt8]) {
+        (self.run, self.history) = (run, history)
         generation = nil
+    }
+
+    /// The record of a generation.
+    func generationRecord(_ number: SharedToken) -> [UInt8]? {
+        SharedIndex(instance: number, history: history.isEmpty ? nil : history)
+            .record(under: generationName, by: keyring)
+    }
+
+    /// Reads one.
+    func readGeneration(_ record: [UInt8]) throws(SharedRecordError) -> SharedIndex {
+        try SharedRecord.reading(record) { bytes throws(SharedRecordError) in
+            try SharedIndex(bytes, under: generationName, by: keyring)
+        }
     }
 
     /// The record of a number.

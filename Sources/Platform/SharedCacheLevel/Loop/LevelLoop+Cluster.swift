@@ -287,9 +287,8 @@ extension LevelLoop {
         if now >= topologyAt { askForTopology() }
     }
 
-    /// Each minute a node is asked whether it is still the same.
-    func maintainCluster() {
-        guard cluster != nil else { return }
+    /// Each minute all are asked whether they are still the same.
+    func askForIdentities() {
         for link in links where link.isConnected { askForIdentity(link) }
     }
 

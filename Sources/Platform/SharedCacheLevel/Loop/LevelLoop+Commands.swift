@@ -157,9 +157,10 @@ extension LevelLoop {
     }
 
     /// Up to which purge a response is known not to be purged: also what this gateway has purged
-    /// before it was stored, unless another one has purged something in between.
+    /// before it was stored, unless another one has purged something in between, or may have: what
+    /// is before an own purge has been read when that has.
     private func born(of store: SharedStore) -> PurgePosition {
-        guard let own = fleet.announced, store.announcement >= fleet.read,
+        guard let own = fleet.announced, store.announcement == fleet.read,
             store.born.isBefore(own) ?? false
         else { return store.born }
         let foreign = fleet.lastForeign
@@ -335,12 +336,13 @@ extension LevelLoop {
     // MARK: The fleet's records
 
     /// Sees to it that there are a generation and the streams.
-    /// - Parameter anew: whether they begin anew in any case.
-    func begin(anew: Bool) {
+    /// - Parameter useless: the record of a generation in whose place they begin anew; `nil` if they
+    ///   begin only if they are not there.
+    func begin(insteadOf useless: [UInt8]? = nil) {
         let name = engine.generationName
-        guard let record = engine.record(.drawn(), under: name) else { return }
+        guard let record = engine.generationRecord(.drawn()) else { return }
         send(.begun) {
-            $0.begin(9)
+            $0.begin(10)
             $0.add("EVAL")
             $0.add(FleetStreams.beginning)
             $0.add(3)
@@ -349,7 +351,25 @@ extension LevelLoop {
             $0.add(engine.names.removed)
             $0.add(record)
             $0.add(Engine.generationSeconds)
-            $0.add(anew ? 1 : 0)
+            $0.add(useless == nil ? 0 : 1)
+            $0.add(useless ?? [])
+        }
+    }
+
+    /// Says of which history a generation is that an earlier version has begun.
+    func complete(_ record: [UInt8], of number: SharedToken) {
+        let name = engine.generationName
+        guard !engine.history.isEmpty, let complete = engine.generationRecord(number) else {
+            return
+        }
+        send(.nothing) {
+            $0.begin(6)
+            $0.add("EVAL")
+            $0.add(FleetStreams.completing)
+            $0.add(1)
+            $0.add(name)
+            $0.add(record)
+            $0.add(complete)
         }
     }
 

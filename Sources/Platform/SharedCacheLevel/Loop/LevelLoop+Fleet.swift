@@ -14,9 +14,10 @@ extension LevelLoop {
             !fleet.isReading, let purges = fleet.purges.stream, let removed = fleet.removed.stream
         else { return }
         if fleet.table?.goesOn(in: purges) != true {
-            fleet.table = PurgeTable(
+            var table = PurgeTable(
                 floor: purges.beginning(of: engine.epoch), tagFields: fleet.tagFields)
-            fleet.table?.obtainedAfter = fleet.obtainedAfter
+            table.obtainedAfter = fleet.obtainedAfter
+            fleet.table = table
         }
         _ = fleet.purges.follower.connected()
         _ = fleet.removed.follower.connected()

@@ -9,22 +9,16 @@ extension LevelLoop {
     /// Asks which run of the engine it is; what follows is asked when that is known.
     func prepare() {
         engine.clock = EngineClock()
-        // A cluster says more than this section what each node is.
-        if cluster != nil { return askForIdentity(home) }
-        send(.info) {
-            $0.begin(2)
-            $0.add("INFO")
-            $0.add("server")
-        }
+        askForIdentity(home)
         flush()
     }
 
-    /// It is known which run it is.
-    func began(_ run: [UInt8]) {
-        engine.began(run)
+    /// It is known which run it is, and which history of its data.
+    func began(_ run: [UInt8], history: [UInt8]) {
+        engine.began(run, history: history)
         // The generation, two streams, and the time.
         preparations = 4
-        begin(anew: false)
+        begin()
         askForStreams()
         askForTime()
         flush()
@@ -138,8 +132,9 @@ extension LevelLoop {
     /// More was replaced here than is known: what the engine has from before may be older than what
     /// this gateway has answered with.
     func useNothingFromBefore() {
-        fleet.obtainedAfter = engine.clock.engineSeconds(Clock.wallSeconds())
-        fleet.table?.obtainedAfter = fleet.obtainedAfter
+        let now = engine.clock.engineSeconds(Clock.wallSeconds())
+        fleet.obtainedAfter = now
+        fleet.table?.obtainedAfter = now
         withdrawView()
     }
 
@@ -192,7 +187,7 @@ extension LevelLoop {
             engine.generationName, engine.names.stream, engine.names.removed,
         ] { sendExpirySeconds(name) }
         askForTime()
-        maintainCluster()
+        askForIdentities()
         flush()
     }
 }

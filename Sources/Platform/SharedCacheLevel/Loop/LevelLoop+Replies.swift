@@ -217,8 +217,13 @@ extension LevelLoop {
             return disconnect(.transport("its generation is gone"), because: .begunAnew)
         }
         do throws(SharedRecordError) {
-            let number = try engine.number(record, under: engine.generationName)
+            let read = try engine.readGeneration(record)
+            let number = read.instance
             guard let known = engine.generation else {
+                if let history = read.history, !engine.history.isEmpty, history != engine.history {
+                    return beginAnew(insteadOf: record, "another server was the master since")
+                }
+                if read.history == nil { complete(record, of: number) }
                 engine.generation = number
                 generationIsKnown()
                 return prepared()
@@ -234,10 +239,14 @@ extension LevelLoop {
                 return disconnect(
                     .transport("the generation: \(error)"), because: .init(error))
             }
-            begin(anew: true)
-            flush()
-            disconnect(.transport("the generation: \(error)"), because: .begunAnew)
+            beginAnew(insteadOf: record, "the generation: \(error)")
         }
+    }
+
+    private func beginAnew(insteadOf record: [UInt8], _ why: String) {
+        begin(insteadOf: record)
+        flush()
+        disconnect(.transport(why), because: .begunAnew)
     }
 
     /// What the engine says about a stream.
@@ -264,12 +273,15 @@ extension LevelLoop {
         guard !run.isEmpty else {
             return disconnect(link, .transport("INFO says no run_id"), because: .refused)
         }
-        guard cluster != nil else { return began(run) }
         let isFirst = link.identity == nil
+        let identity = run + reply.history
         // A replica that becomes the master begins another history, and so does a master again that
         // was a replica meanwhile: what was confirmed before may be missing in it.
-        identified(link, as: run + reply.history)
-        if link === home, isFirst { began(run) }
+        guard link !== home || isFirst || link.identity == identity else {
+            return disconnect(.transport("its data has another history"), because: .begunAnew)
+        }
+        identified(link, as: identity)
+        if link === home, isFirst { began(run, history: reply.history) }
     }
 
     private func waitForGeneration(_ reason: SharedLevelReason, _ detail: String) {

@@ -132,9 +132,9 @@ extension LevelLoop {
     /// More was replaced here than is known: what the engine has from before may be older than what
     /// this gateway has answered with.
     func useNothingFromBefore() {
-        fleet.obtainedAfter = engine.clock.engineSeconds(Clock.wallSeconds())
-        let obtainedAfter = fleet.obtainedAfter
-        fleet.table?.obtainedAfter = obtainedAfter
+        let now = engine.clock.engineSeconds(Clock.wallSeconds())
+        fleet.obtainedAfter = now
+        fleet.table?.obtainedAfter = now
         withdrawView()
     }
 

@@ -82,7 +82,7 @@ def test_failures_are_recorded(origin: Callable, scripted_origin: Callable, tmp_
     assert [entry["request"]["url"] for entry in entries] == [refused, broken.url(), server.url("/")]
     assert [entry["response"]["status"] for entry in entries] == [0, 200, 200]
     assert [entry["response"].get("_error") for entry in entries] == [
-        "connect-failed", "upstream-truncated-body", None]
+        "connection-refused", "upstream-truncated-body", None]
 
 
 def test_exchanges_are_in_the_order_of_their_beginnings(origin: Callable, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_failures_are_described_as_well(server, tmp_path: Path) -> None:
     refused = f"http://127.0.0.1:{free_port()}/"
     assert same("-o", tmp_path / "a", "-w", form, refused) == (7, b"000 0 GET 0 0\n")
     assert same("-w", "%{http_code} %{url_effective}", refused) == (7, f"000 {refused}".encode())
-    assert same("-w", "%{http_code}", "http://a b/") == (3, b"000")
+    assert same("-w", "%{http_code}", "http://a.test:x/") == (3, b"000")
     # The last response is the redirect's.
     assert same("-L", "-w", "%{http_code} %{num_redirects}", server.url("/dead")) == (7, b"302 1")
     assert same("-f", "-o", tmp_path / "a", "-w", "%{http_code}", server.url("/404")) == (22, b"404")
@@ -188,14 +188,14 @@ def test_verbose_has_tls_the_certificate_and_the_version(http2_origin: Callable,
         (suite,) = [line for line in theirs if "SSL connection using" in line]
         assert suite in ours
         assert f"* using HTTP/{version}" in ours
-        assert f"< HTTP/{version} 200 OK" in ours
+        (status,) = [line for line in ours if line.startswith(f"< HTTP/{version} 200")]
         end = f"{leaf.certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
         assert f"*  expire date: {end}" in ours
         for name in ("subject", "issuer"):
             (line,) = [line for line in ours if line.startswith(f"*  {name}: ")]
             (other,) = [line for line in theirs if line.startswith(f"*  {name}: ")]
             assert other.rpartition("=")[2].strip() in line
-        assert ours.index(suite) < ours.index(f"< HTTP/{version} 200 OK")
+        assert ours.index(suite) < ours.index(status)
 
 
 def test_verbose_says_which_connections_are_reused(server) -> None:

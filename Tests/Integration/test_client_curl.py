@@ -79,7 +79,7 @@ def test_write_out_follows_files(httpbin: HTTPBin, tmp_path: Path) -> None:
 def test_verbose_prints_both_sides_without_secrets(httpbin: HTTPBin) -> None:
     done = client("get", "-v", "-H", "Authorization: secret", httpbin.url("/get"))
     lines = done.stderr.decode().splitlines()
-    assert "> GET /get" in lines and "< 200 OK" in lines
+    assert "> GET /get" in lines and "< HTTP/1.1 200 OK" in lines
     assert "> Authorization: ***" in lines
     assert [line for line in lines if line.startswith("* 200 http://")]
     assert "secret" not in done.stderr.decode()

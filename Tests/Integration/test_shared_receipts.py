@@ -103,10 +103,11 @@ def test_one_that_was_started_again_is_not_away(one, members, there):
 
 def test_one_that_cannot_be_read_hides_nobody(one, members, there):
     """Its field has another length than any version gives it."""
-    record = members.read(members.named(b"gateway-0"))
+    own = members.named(b"gateway-0")
+    record = members.read(own)
     record.fields[TOKEN], record.fields[GRACE] = os.urandom(16), b"short"
     members.write(record.fields[TOKEN].hex().encode(), record)
-    members.add(members.named(b"gateway-0"), b"other", 60, 3_600_000)
+    members.add(own, b"other", 60, 3_600_000)
     assert purge(one, there.url("/a"))["fleet"]["unconfirmed"] == ["other"]
 
 

@@ -9,7 +9,8 @@
 
 The server is nginx with one worker; HTTP/1 is in clear text. All clients verify the certificate of
 HTTP/2's. curl is its multi interface with nghttp2. CPU is the time of the whole process per request,
-user and system, including its start; RSS is its maximum. The rounds are interleaved client by client,
+user and system, including its start; RSS is its maximum. Last come the CPU of "ours" and of "loop" in
+proportion to each. The rounds are interleaved client by client,
 and the table has the medians. deploy/bench/clients builds the clients and calls this.
 """
 
@@ -124,6 +125,7 @@ def commands(
     secure = ["--http2", "--cacert", trusted] if trusted else []
     return {
         "ours": [f"{built}/pinfold-requests", "URL", *numbers],
+        "loop": [f"{built}/pinfold-requests", "--on-loop", "URL", *numbers],
         "curl": ["curl", "-sf", "--noproxy", "*", *secure, "-Z", "--parallel-max", str(width),
                  "-o", "/dev/null", f"URL?[1-{count}]"],
         "ahc": [f"{built}/ahc-requests", "URL", *numbers],
@@ -157,7 +159,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("built", help="the folder with pinfold-requests and ahc-requests")
-    parser.add_argument("--clients", default="ours,curl,ahc", help="a list of ours, curl, ahc and httpx")
+    parser.add_argument("--clients", default="ours,loop,curl,ahc",
+                        help="a list of ours, loop (ours, by tasks on its loop), curl, ahc and httpx")
     parser.add_argument("--loads", default=",".join(LOADS), help="a list of those above")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--width", type=int, default=64, help="requests at a time")
@@ -182,12 +185,12 @@ def main() -> None:
                     for client in chosen:
                         costs[client].append(run(client, every[client], url, count))
                 print(f"== {name}", flush=True)
-                ours = median(costs["ours"]).cpu if "ours" in costs else None
+                own = [median(costs[client]).cpu for client in ("ours", "loop") if client in costs]
                 for client in chosen:
                     cost = median(costs[client])
-                    ratio = f"{ours / cost.cpu:6.2f} x" if ours else ""
+                    ratios = "".join(f"{cpu / cost.cpu:6.2f} x" for cpu in own)
                     print(f"{client:6} {cost.cpu:8.1f} us CPU {cost.seconds:7.2f} s "
-                          f"{cost.rss:6.1f} MiB  {ratio}", flush=True)
+                          f"{cost.rss:6.1f} MiB  {ratios}", flush=True)
         finally:
             server.terminate()
             server.wait()

@@ -11,6 +11,8 @@ package final class TLSClientConnection: TLSConnection {
     package let client: IPNetwork?
     /// The findings of the full handshake of the session offered for resumption.
     let offeredFacts: TrustFacts?
+    /// The server's certificate in that handshake.
+    private let offeredLeaf: StoredSession.Leaf?
 
     /// What was found about the server; `nil` until the handshake has verified it.
     package private(set) var facts: TrustFacts?
@@ -21,21 +23,21 @@ package final class TLSClientConnection: TLSConnection {
     }
     /// When the server's certificate ends, in seconds since 1970; `nil` before the handshake.
     package var certificateEnd: Int64? {
-        SSL_get0_peer_certificate(ssl).map { X509View($0).notAfter }
+        if let leaf = SSL_get0_peer_certificate(ssl) { return X509View(leaf).notAfter }
+        return isResumed ? offeredLeaf?.end : nil
     }
 
     /// The server's own certificate in DER; `nil` before the handshake.
     package var certificateDER: [UInt8]? {
-        SSL_get0_peer_certificate(ssl).flatMap { X509View($0).der }
+        if let leaf = SSL_get0_peer_certificate(ssl) { return X509View(leaf).der }
+        return isResumed ? offeredLeaf?.der : nil
     }
 
     /// All certificates that the server sent in DER, the leaf first, as the library has kept them;
     /// at most 100. What was verified is among them.
     package var sentCertificates: [[UInt8]] {
-        guard let leaf = SSL_get0_peer_certificate(ssl), let first = X509View(leaf).der else {
-            return []
-        }
-        var all = [first]
+        guard let leaf = certificateDER else { return [] }
+        var all = [leaf]
         // The library's list begins with the leaf.
         let sent = SSL_get_peer_cert_chain(ssl)
         for index in 1..<max(1, min(pinfold_sk_X509_num(sent), Int32(Self.presentedAtMost))) {
@@ -110,7 +112,7 @@ package final class TLSClientConnection: TLSConnection {
         sessionKey = key
         self.client = client
         let session = context.sessions?.take(for: key, now: now)
-        offeredFacts = session?.facts
+        (offeredFacts, offeredLeaf) = (session?.facts, session?.stored.leaf)
         let library: OpaquePointer
         do throws(TLSContextError) { library = try context.library() } catch {
             throw .resources("\(error)")
@@ -268,12 +270,8 @@ extension TLSClientConnection {
     private static let sessionBytes = 16 * 1024
 
     private func offer(_ session: TLSSessionCache.Session) {
-        let decoded = session.bytes.withUnsafeBufferPointer { buffer -> OpaquePointer? in
-            var position = buffer.baseAddress
-            return d2i_SSL_SESSION(nil, &position, buffer.count)
-        }
         // Without a session the handshake is a full one, which is never wrong.
-        if let decoded {
+        if let decoded = session.stored.decoded() {
             SSL_set_session(ssl, decoded)
             SSL_SESSION_free(decoded)
         }
@@ -294,15 +292,12 @@ extension TLSClientConnection {
         var lifetime = min(cache.limits.lifetimeSeconds, Int64(SSL_SESSION_get_timeout(session)))
         if hint > 0 { lifetime = min(lifetime, hint) }
         let expires = min(Int64(SSL_SESSION_get_time(session)) + lifetime, facts.expires ?? .max)
-        let count = i2d_SSL_SESSION(session, nil)
-        guard count > 0, count <= TLSClientConnection.sessionBytes else { return }
-        let bytes = [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, written in
-            var position = buffer.baseAddress
-            written = Int(i2d_SSL_SESSION(session, &position))
-        }
+        guard let stored = StoredSession(session, leaf: isResumed ? offeredLeaf : nil),
+            stored.count <= TLSClientConnection.sessionBytes
+        else { return }
         cache.insert(
             TLSSessionCache.Session(
-                bytes: bytes, expires: expires, isSingleUse: isSingleUse, facts: facts),
+                stored: stored, expires: expires, isSingleUse: isSingleUse, facts: facts),
             for: sessionKey, of: client)
     }
 }

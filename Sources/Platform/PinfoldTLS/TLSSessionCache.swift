@@ -39,7 +39,7 @@ package final class TLSSessionCache: Sendable {
 
     /// A session in its ASN.1 form, so that no library object is shared between threads.
     struct Session {
-        var bytes: [UInt8]
+        var stored: StoredSession
         /// Seconds since 1970; not resumed from then on.
         var expires: Int64
         /// Whether it may be used for one connection only (RFC 8446 §C.4).

@@ -12,17 +12,19 @@ struct HTTPVersionTests {
     ///
     /// - Returns: What the server and the client say of each.
     private func versions(
-        _ options: [HTTPVersionChoice?], session version: HTTPVersionChoice
+        _ options: [HTTPVersionChoice?], session version: HTTPVersionChoice,
+        speaksHTTP2: Bool = true, secure: Bool = true
     ) async throws -> [[String?]] {
         var versions: [[String?]] = []
         try await withServer { connection, request in
             connection.respond("200 OK", [], request.field("x-protocol") ?? "none")
             return true
         } _: { server, runtime in
-            let nginx = try Nginx(before: server.url, speaksHTTP2: true)
+            let nginx = try Nginx(
+                before: server.url, speaksHTTP2: speaksHTTP2, secure: secure)
             defer { nginx.close() }
             var configuration = SessionConfiguration.patient
-            configuration.securityPolicy = try nginx.policy()
+            if secure { configuration.securityPolicy = try nginx.policy() }
             configuration.httpVersion = version
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             for choice in options {
@@ -53,5 +55,36 @@ struct HTTPVersionTests {
         let versions = try await versions(
             [.http1Only, nil, .http1Only, .automatic], session: .automatic)
         #expect(versions == [old, new, old, new])
+    }
+
+    @Test func `is HTTP/2 for a session of nothing else`() async throws {
+        let versions = try await versions([nil, .http2Only, .automatic], session: .http2Only)
+        #expect(versions == [new, new, new])
+    }
+
+    @Test func `is HTTP/2 in clear text from the first byte, if that is asked for`() async throws {
+        let versions = try await versions([nil, nil], session: .http2Only, secure: false)
+        #expect(versions == [new, new])
+    }
+
+    @Test(arguments: [true, false])
+    func `is an error if HTTP/2 is asked for and not spoken`(secure: Bool) async {
+        let error = await failure {
+            _ = try await versions(
+                [nil], session: .http2Only, speaksHTTP2: false, secure: secure)
+        }
+        #expect(error?.reason == (secure ? .secureConnectionFailed : .badResponse))
+    }
+
+    @Test(arguments: [
+        (HTTPVersionChoice.http2Only, HTTPVersionChoice.automatic), (.http2Only, .http1Only),
+        (.http1Only, .http2Only),
+    ])
+    func `is an error if a request contradicts its session`(
+        request: HTTPVersionChoice, session: HTTPVersionChoice
+    ) async {
+        let error = await failure { _ = try await versions([request], session: session) }
+        #expect(error?.reason == .invalidConfiguration)
+        #expect("\(error, default: "")".contains("httpVersion .\(request)"))
     }
 }

@@ -104,6 +104,17 @@ struct ResponseReadingTests {
             for try await _ in streamed.content {}
             #expect(streamed.trailers == [trailer: "1"])
         }
+        let whole = MockTransport { _ in
+            var response = TransportResponse(text: "one")
+            response.trailers = [trailer: "1"]
+            response.laterTrailers = { [trailer: "2"] }
+            return response
+        }
+        try await withMock(whole) { session in
+            let data = try await session.data(for: try HTTPRequest(.get, Self.url))
+            #expect(data.text == "one")
+            #expect(data.trailers[values: trailer] == ["1", "2"])
+        }
         let answer: TestServer.Answer = { connection, _ in
             connection.send(
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
@@ -115,6 +126,13 @@ struct ResponseReadingTests {
             let data = try await session.data(for: try HTTPRequest(.get, server.url))
             #expect(data.text == "a")
             #expect(data.trailers == [trailer: "2"])
+            // Also through another session that records it.
+            var configuration = SessionConfiguration.patient
+            configuration.transport = HARRecorder(session.transport)
+            let recording = try SessionManager(configuration: configuration, runtime: runtime)
+            let recorded = try await recording.data(for: try HTTPRequest(.get, server.url))
+            #expect(recorded.text == "a")
+            #expect(recorded.trailers == [trailer: "2"])
         }
     }
 

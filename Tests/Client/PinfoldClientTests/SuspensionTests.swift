@@ -30,7 +30,7 @@ struct SuspensionTests {
                 tell.yield((try? result.get().text) ?? "failed")
             }
             task.resume()
-            #expect(task.state == .ready)
+            #expect(task.state == .suspended)
             async let direct = session.data(
                 for: try HTTPRequest(.get, "\(server.url)/direct"), options: options)
             try await pass(session, server)
@@ -39,6 +39,35 @@ struct SuspensionTests {
             #expect(try await direct.text == "/direct")
             task.handle.follow(progress)
             #expect(await texts.first { _ in true } == "/late")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `is held by its session, also before it begins`(isCancelled: Bool) async throws {
+        try await withServer { connection, request in
+            connection.respond("200 OK", [], request.path)
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let progress = TransferProgress()
+            progress.pause()
+            var options = RequestOptions()
+            options.progress = progress
+            let (texts, tell) = AsyncStream.makeStream(of: String.self)
+            func start() throws {
+                session.dataTask(
+                    for: try HTTPRequest(.get, "\(server.url)/late"), options: options
+                ) { result in
+                    tell.yield((try? result.get().text) ?? "failed")
+                }.resume()
+            }
+            try start()
+            let handle = try #require(session.tasks.first)
+            #expect(handle.state == .suspended)
+            #expect(server.requests.isEmpty)
+            if isCancelled { progress.cancel() } else { progress.resume() }
+            #expect(await texts.first { _ in true } == (isCancelled ? "failed" : "/late"))
+            #expect(handle.state == .completed)
         }
     }
 

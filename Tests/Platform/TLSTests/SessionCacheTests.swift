@@ -15,7 +15,7 @@ struct SessionCacheTests {
 
     func session(_ name: UInt8, expires: Int64 = 1000, isSingleUse: Bool = true) -> Session {
         Session(
-            bytes: [name], expires: expires, isSingleUse: isSingleUse,
+            stored: StoredSession(bytes: [name]), expires: expires, isSingleUse: isSingleUse,
             facts: TrustFacts(expires: expires))
     }
 
@@ -31,11 +31,13 @@ struct SessionCacheTests {
         for name: UInt8 in 1...3 { cache.insert(session(name), for: key("a")) }
         #expect(cache.count == 3)
         #expect(
-            (0..<4).map { _ in cache.take(for: key("a"), now: 0)?.bytes } == [[3], [2], [1], nil])
+            (0..<4).map { _ in cache.take(for: key("a"), now: 0)?.stored.bytes } == [
+                [3], [2], [1], nil,
+            ])
         #expect(cache.count == 0)
         cache.insert(session(9, isSingleUse: false), for: key("a"))
-        #expect(cache.take(for: key("a"), now: 0)?.bytes == [9])
-        #expect(cache.take(for: key("a"), now: 0)?.bytes == [9])
+        #expect(cache.take(for: key("a"), now: 0)?.stored.bytes == [9])
+        #expect(cache.take(for: key("a"), now: 0)?.stored.bytes == [9])
         #expect(cache.count == 1)
     }
 
@@ -45,16 +47,16 @@ struct SessionCacheTests {
         #expect(cache.take(for: key("b"), now: 0) == nil)
         #expect(cache.take(for: key("a", context: 2), now: 0) == nil)
         #expect(cache.take(for: key("a", port: 444), now: 0) == nil)
-        #expect(cache.take(for: key("a"), now: 0)?.bytes == [1])
+        #expect(cache.take(for: key("a"), now: 0)?.stored.bytes == [1])
     }
 
     @Test func `a session serves until the second before it expires`() {
         let cache = TLSSessionCache()
         cache.insert(session(1, expires: 10, isSingleUse: false), for: key("a"))
         cache.insert(session(2, expires: 20, isSingleUse: false), for: key("a"))
-        #expect(cache.take(for: key("a"), now: 9)?.bytes == [2])
+        #expect(cache.take(for: key("a"), now: 9)?.stored.bytes == [2])
         #expect(cache.count == 2)
-        #expect(cache.take(for: key("a"), now: 10)?.bytes == [2])
+        #expect(cache.take(for: key("a"), now: 10)?.stored.bytes == [2])
         #expect(cache.count == 1)
         #expect(cache.take(for: key("a"), now: 20) == nil)
         #expect(cache.count == 0)
@@ -66,7 +68,8 @@ struct SessionCacheTests {
         #expect(cache.count == 2)
         cache.insert(session(3), for: key("a"))
         #expect(cache.count == 2)
-        #expect((0..<3).map { _ in cache.take(for: key("a"), now: 0)?.bytes } == [[3], [2], nil])
+        #expect(
+            (0..<3).map { _ in cache.take(for: key("a"), now: 0)?.stored.bytes } == [[3], [2], nil])
     }
 
     @Test func `all sessions are limited; one more drops the least recently used servers`() {
@@ -92,8 +95,8 @@ struct SessionCacheTests {
             cache.insert(session(name), for: key("\(name)"), of: clients[1])
         }
         #expect(cache.count == 8)
-        #expect(cache.take(for: key("a"), now: 0)?.bytes == [2])
-        #expect(cache.take(for: key("100"), now: 0)?.bytes == [100])
+        #expect(cache.take(for: key("a"), now: 0)?.stored.bytes == [2])
+        #expect(cache.take(for: key("100"), now: 0)?.stored.bytes == [100])
     }
 
     @Test func `a cache without room keeps nothing`() {
@@ -111,7 +114,7 @@ struct SessionCacheTests {
         cache.insert(session(3), for: key("b", context: 1))
         cache.removeSessions(ofContext: 1)
         #expect(cache.count == 1)
-        #expect(cache.take(for: key("a", context: 2), now: 0)?.bytes == [2])
+        #expect(cache.take(for: key("a", context: 2), now: 0)?.stored.bytes == [2])
     }
 
     @Test func `threads that insert and take at once leave the count right`() async {

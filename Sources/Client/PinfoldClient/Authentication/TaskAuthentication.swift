@@ -69,11 +69,20 @@ final class TaskAuthentication: Sendable {
         guard next != nil || isOwnPreemptive || store.authenticatesPreemptively,
             let source = request.origin.map({ ChallengeSource($0, isProxy: false) }),
             !request.headerFields.contains(source.field),
-            let answer = next ?? preemptiveAnswer(source.request(request, content))
+            let answer = answer(next, to: source.request(request, content))
         else { return prepared }
         prepared.headerFields.append(HTTPField(name: source.field, value: answer.bytes))
         state.withLock { $0.sent[false] = answer }
         return prepared
+    }
+
+    /// Returns the answer to a challenge for the request as it is now: since it was challenged, an
+    /// interceptor may have changed its target, or its origin, which then gets no answer but its
+    /// own. Without one, returns the credentials to send preemptively.
+    private func answer(
+        _ next: Authenticator.Answer?, to request: Authenticator.Request
+    ) -> Authenticator.Answer? {
+        (try? next?.remade(for: request)) ?? preemptiveAnswer(request)
     }
 
     private func takeNext(_ state: inout State) -> Authenticator.Answer? {

@@ -36,6 +36,7 @@ extension SessionManager {
                 of: request)
         }
         guard configuration.transport == nil, count > 0 else { return }
+        let speaksOnlyHTTP1 = try speaksOnlyHTTP1(request, options)
         let head = try RequestHeadText.make(of: request, framing: .none)
         let proxy = try proxyRoute(of: request, to: origin, options, nil)
         prepareTLS(with: origin, through: proxy)
@@ -51,7 +52,7 @@ extension SessionManager {
             await withCheckedContinuation { waiter in
                 let request = PreconnectRequest(
                     session: session, numbers: numbers, origin: origin, head: head, proxy: proxy,
-                    speaksOnlyHTTP1: options.httpVersion?.allowsHTTP2 == false,
+                    speaksOnlyHTTP1: speaksOnlyHTTP1,
                     milliseconds: milliseconds, answer: { waiter.resume(returning: $0) })
                 guard runtime.post(.preconnect(request)) else {
                     return waiter.resume(returning: ClientError.sessionInvalidated())

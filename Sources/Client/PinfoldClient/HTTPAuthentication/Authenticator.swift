@@ -33,7 +33,7 @@ package struct Authenticator: Sendable {
     package struct Answer: Hashable, Sendable {
         /// The bytes of the field value. They need not be valid UTF-8, because a nonce is sent back
         /// unchanged.
-        package let bytes: [UInt8]
+        package private(set) var bytes: [UInt8]
         /// The field value as text.
         package var value: String { String(decoding: bytes, as: UTF8.self) }
         /// The protection space that the credentials belong to.
@@ -48,6 +48,20 @@ package struct Authenticator: Sendable {
         /// How many consecutive answers before this one were rejected because their nonce was
         /// stale.
         var renewals = 0
+        /// What a Digest answer to a challenge was made with, or `nil` for any other one.
+        var session: DigestSession?
+
+        /// Returns the answer to the same challenge for the request as it is now, or `nil` if that
+        /// goes to another origin. It takes the place of this one, which must not have been sent.
+        package func remade(for request: Request) throws(AuthenticationError) -> Answer? {
+            guard request.origin == space.origin else { return nil }
+            guard var session else { return self }
+            var remade = self
+            remade.bytes = try session.authorizationBytes(
+                method: request.method, target: request.target, credentials: credentials,
+                content: request.content)
+            return remade
+        }
     }
 
     /// What to do about a response with challenges.
@@ -292,7 +306,7 @@ extension Authenticator {
                 bytes: try session.authorizationBytes(
                     method: request.method, target: request.target, credentials: found,
                     content: request.content),
-                space: space, credentials: found, nonce: challenge.nonce)
+                space: space, credentials: found, nonce: challenge.nonce, session: unused)
             method = .digest(sends ? session : unused)
         } else {
             answer = Answer(

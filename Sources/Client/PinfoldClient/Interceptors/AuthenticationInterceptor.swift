@@ -9,11 +9,20 @@ public protocol AuthenticationCredential: Sendable {
     ///
     /// - Parameter now: The current time in seconds since 1970.
     func requiresRefresh(at now: Int64) -> Bool
+
+    /// Whether the credential is of no use any more. One that only requires a refresh is used when
+    /// there were too many (``RefreshWindow``). By default, it is if it requires a refresh.
+    ///
+    /// - Parameter now: The current time in seconds since 1970.
+    func isExpired(at now: Int64) -> Bool
 }
 
 extension AuthenticationCredential {
     /// It is refreshed only after a server has refused it.
     public func requiresRefresh(at now: Int64) -> Bool { false }
+
+    /// It is as soon as it requires a refresh.
+    public func isExpired(at now: Int64) -> Bool { requiresRefresh(at: now) }
 }
 
 /// Applies and refreshes the credentials of an ``AuthenticationInterceptor``.
@@ -179,10 +188,13 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
             (state.refresh.credential, state.refresh.revision)
         }
         var adapted = request
-        if let credential, !credential.requiresRefresh(at: Clock.wallSeconds()) {
+        let now = Clock.wallSeconds()
+        if let credential, !credential.requiresRefresh(at: now) {
             authenticator.apply(credential, to: &adapted)
         } else {
-            authenticator.apply(try await refreshed(insteadOf: revision), to: &adapted)
+            let usable = credential.flatMap { $0.isExpired(at: now) ? nil : $0 }
+            let next = try await refreshed(insteadOf: revision, orUsing: usable)
+            authenticator.apply(next, to: &adapted)
         }
         return adapted
     }
@@ -207,7 +219,11 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
     }
 
     /// Returns the credential that follows the one of a revision.
-    private func refreshed(insteadOf revision: UInt64) async throws -> Credential {
+    ///
+    /// - Parameter usable: What is returned if there were too many refreshes, or `nil` for an error.
+    private func refreshed(
+        insteadOf revision: UInt64, orUsing usable: Credential? = nil
+    ) async throws -> Credential {
         let now = Clock.monotonicMilliseconds()
         let (step, prompt) = state.withLock { state in
             let step = state.refresh.step(insteadOf: revision, now: now)
@@ -217,6 +233,7 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
         switch step {
         case .use(let credential): return credential
         case .refuse:
+            if let usable { return usable }
             throw AuthenticationInterceptorError.excessiveRefresh(window ?? RefreshWindow())
         case .join: break
         case .begin(let credential, let number):
@@ -258,12 +275,15 @@ public struct BearerCredential: AuthenticationCredential, Hashable {
     /// When the token expires, in seconds since 1970, or `nil` if that is not known. It is renewed
     /// ``margin`` seconds before.
     public var expiresAt: Int64?
-    /// How long before its expiry a token is refreshed, in seconds.
+    /// How long before its expiry a token is refreshed, in seconds: 60, unless more than half of
+    /// its lifetime would be lost, counted from when the credential was created.
     public var margin: Int64 = 60
 
     /// Creates a credential; see the properties.
     public init(token: String, refreshToken: String? = nil, expiresAt: Int64? = nil) {
         (self.token, self.refreshToken, self.expiresAt) = (token, refreshToken, expiresAt)
+        let now = Clock.wallSeconds()
+        if let expiresAt, expiresAt > now { margin = min(margin, (expiresAt - now) / 2) }
     }
 
     public func requiresRefresh(at now: Int64) -> Bool {
@@ -271,6 +291,8 @@ public struct BearerCredential: AuthenticationCredential, Hashable {
         let (margin, overflows) = expiresAt.subtractingReportingOverflow(margin)
         return !overflows && now >= margin
     }
+
+    public func isExpired(at now: Int64) -> Bool { expiresAt.map { now >= $0 } ?? false }
 }
 
 /// Sends bearer tokens in the Authorization field.

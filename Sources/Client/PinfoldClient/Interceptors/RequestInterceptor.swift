@@ -20,7 +20,8 @@ public protocol RequestAdapter: Sendable {
     ///   - request: The request, with the session's fields, but without cookies and credentials.
     ///   - attempt: What is known of it.
     /// - Throws: Any error. The task then fails with that error, if it is a ``ClientError``, or
-    ///   with ``ClientError/Reason/requestAdaptationFailed``.
+    ///   with ``ClientError/Reason/requestAdaptationFailed``, unless a ``RequestRetrier`` has the
+    ///   request sent again.
     func adapt(_ request: HTTPRequest, for attempt: RequestAttempt) async throws -> HTTPRequest
 }
 
@@ -33,13 +34,13 @@ public protocol RequestRetrier: Sendable {
     /// Returns whether a request is sent again.
     ///
     /// It is called for each response that the task would get, whatever its status, and for each
-    /// error with which it would fail: so after redirects, challenges and the
-    /// ``SessionConfiguration/retries`` of the session. It is not called if the content of the
-    /// request can be read only once, and not for tasks that are cancelled. If a task ends while
-    /// this is called, the same happens as in ``RequestAdapter/adapt(_:for:)``.
+    /// error with which it would fail, also that of an adapter: so after redirects, challenges and
+    /// the ``SessionConfiguration/retries`` of the session. It is not called if the content of the
+    /// request can be read only once, and not for tasks that are cancelled or have no time left. If
+    /// a task ends while this is called, the same happens as in ``RequestAdapter/adapt(_:for:)``.
     ///
     /// - Parameters:
-    ///   - request: The request as it was adapted.
+    ///   - request: The request as it was adapted, or, if that has failed, as it was before.
     ///   - outcome: The response, the error, or both.
     ///   - attempt: What is known of the request.
     func retry(

@@ -68,8 +68,11 @@ extension RequestRunner {
 
     /// Asks the interceptors whether a request is sent again. Returns the delay before that, or
     /// `nil` if it is not.
+    ///
+    /// - Parameter channel: The channel with the rest of the response, or `nil` if there is none.
     func delay(
-        dueTo outcome: RequestOutcome, _ history: inout RequestHistory
+        dueTo outcome: RequestOutcome, _ channel: TransferChannel?,
+        _ history: inout RequestHistory
     ) async throws(ClientError) -> Duration? {
         guard history.unadapted != nil, !history.isGivenUp,
             history.counts.interceptorRetries < RequestAttempt.maximumRetryCount,
@@ -79,6 +82,10 @@ extension RequestRunner {
         try handle.check()
         let (request, (attempt, interceptors)) = (history.request, intercepted(history))
         guard !interceptors.isEmpty else { return nil }
+        // A large response that is not a refusal is wanted: it would soon take back its place, and
+        // meanwhile another one would have begun.
+        let isRefusal = outcome.response.map { 400..<500 ~= $0.status.code } ?? false
+        let place = isRefusal ? channel.map { ReleasedPlace(of: $0) } : nil
         let result = await call { () -> RetryResult in
             for interceptor in interceptors {
                 let result = await interceptor.retry(request, dueTo: outcome, for: attempt)
@@ -93,10 +100,13 @@ extension RequestRunner {
         case .retry: break
         case .retryWithDelay(let delay):
             guard delay < session.configuration.resourceTimeout - handle.elapsed else {
+                place?.takeBack()
                 return nil
             }
             wait = delay
-        case .doNotRetry: return nil
+        case .doNotRetry:
+            place?.takeBack()
+            return nil
         case .doNotRetryWithError(let error):
             history.isGivenUp = true
             throw error as? ClientError

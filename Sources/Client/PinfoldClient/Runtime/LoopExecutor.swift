@@ -59,27 +59,24 @@ final class LoopExecutor: TaskExecutor {
         self.loop.store(UInt(bitPattern: ObjectIdentifier(loop)), ordering: .relaxed)
     }
 
-    /// Runs what there is, up to a portion. Returns whether there is more.
+    /// Runs what there is, up to a portion, in rounds: messages have their turn however many tasks
+    /// there are. Returns whether there is more.
     func run(_ handle: (RuntimeMessage) -> Void) -> Bool {
         var left = Self.portion
-        while left > 0 {
-            if let job = jobs.popFirst() {
-                job.runSynchronously(on: asUnownedTaskExecutor())
-            } else if !handleFirst(handle) {
-                return false
+        while left > 0, !(jobs.isEmpty && messages.isEmpty) {
+            let count = jobs.count
+            for _ in 0..<count {
+                jobs.popFirst()?.runSynchronously(on: asUnownedTaskExecutor())
             }
-            left -= 1
+            handleMessages(handle)
+            left -= max(1, count)
         }
-        return true
+        return !(jobs.isEmpty && messages.isEmpty)
     }
 
     /// Handles the messages of this thread, before later ones of others.
-    func handleMessages(_ handle: (RuntimeMessage) -> Void) { while handleFirst(handle) {} }
-
-    private func handleFirst(_ handle: (RuntimeMessage) -> Void) -> Bool {
-        guard let message = messages.popFirst() else { return false }
-        handle(message)
-        return true
+    func handleMessages(_ handle: (RuntimeMessage) -> Void) {
+        while let message = messages.popFirst() { handle(message) }
     }
 
     /// Runs a part of a task that another thread has enqueued.

@@ -80,6 +80,12 @@ package struct RequestQueue: Sendable {
         return isActive
     }
 
+    /// Adds a request that is running already, whatever the limits.
+    package mutating func addRunning(_ number: UInt64, to origin: RequestOrigin) {
+        guard active.insert(number).inserted else { return }
+        change(origin) { $0.active += 1 }
+    }
+
     /// Modifies the queue of an origin, which becomes the most recent one.
     private mutating func change<Answer>(
         _ origin: RequestOrigin, _ body: (inout OriginQueue) -> Answer

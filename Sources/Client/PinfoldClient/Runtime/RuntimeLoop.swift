@@ -80,8 +80,8 @@ package final class RuntimeLoop {
         case .preconnect(let request): request.answer(.sessionInvalidated())
         case .count(let reply): reply(0)
         case .job(let job): globalConcurrentExecutor.enqueue(job)
-        case .cancel, .suspend, .resume, .taken, .content, .transport, .cancelPreconnection,
-            .close, .work, .stop:
+        case .cancel, .suspend, .resume, .leaveQueue, .returnToQueue, .taken, .content, .transport,
+            .cancelPreconnection, .close, .work, .stop:
             break
         }
     }
@@ -93,6 +93,8 @@ package final class RuntimeLoop {
         case .cancel(let number): transfers[number]?.cancel(.cancelled())
         case .suspend(let number): transfers[number]?.suspend()
         case .resume(let number): transfers[number]?.resume()
+        case .leaveQueue(let number): transfers[number].map { $0.session.leavesQueue($0) }
+        case .returnToQueue(let number): transfers[number].map { $0.session.returnsToQueue($0) }
         case .count(let reply): reply(transfers.count)
         case .job(let job): executor.run(job)
         case .taken(let number): transfers[number]?.readerCaughtUp()

@@ -11,6 +11,9 @@ enum RuntimeMessage: Sendable {
     /// Suspends a transfer, which then neither reads nor sends until it is resumed.
     case suspend(transfer: UInt64)
     case resume(transfer: UInt64)
+    /// A transfer no longer counts among the active requests of its session, or does again.
+    case leaveQueue(transfer: UInt64)
+    case returnToQueue(transfer: UInt64)
     /// The reader of a transfer's content can take more.
     case taken(transfer: UInt64)
     /// Provides the next part of a request's content.

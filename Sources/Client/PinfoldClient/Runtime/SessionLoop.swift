@@ -215,6 +215,16 @@ final class SessionLoop {
         begin(queue.remove(transfer.number, of: transfer.request.origin))
     }
 
+    /// Puts a transfer that is running back into the queue, whatever the limits: others begin once
+    /// there is a place below them again.
+    func returnsToQueue(_ transfer: Transfer) {
+        guard transfer.state == .running, !transfer.isInQueue, !transfer.isEventStream else {
+            return
+        }
+        transfer.isInQueue = true
+        queue.addRunning(transfer.number, to: transfer.request.origin)
+    }
+
     /// Begins transfers that waited.
     func begin(_ next: [UInt64]) {
         guard !next.isEmpty else { return }

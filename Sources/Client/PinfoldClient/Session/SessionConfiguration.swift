@@ -22,7 +22,8 @@ public struct SessionConfiguration: Sendable {
     public var minimumTLS = TLSMinimumVersion.tls12
     /// Which versions of HTTP are spoken with servers.
     public var httpVersion = HTTPVersionChoice.automatic
-    /// Fields that are added to requests that do not have them.
+    /// Fields that are added to requests that do not have them. Only Authorization, Cookie and
+    /// Proxy-Authorization are left out when a redirect leads to another origin.
     public var fields: HTTPFields = [:]
     /// The maximum time to establish a connection, for each of its two steps (TCP and TLS).
     public var connectTimeout = Duration.seconds(10)
@@ -208,7 +209,7 @@ public struct SessionConfiguration: Sendable {
         tls.profile = nil
         var entry = HostEntry(tls: tls)
         entry.name = "session"
-        if !httpVersion.allowsHTTP2 { entry.http2 = .off }
+        entry.http2 = httpVersion.ofServers
         entry.cacheStores = cacheMemoryBytes > 0
         entry.cacheKeyFields = ["authorization"]
         // If TLS would prove nothing, clear text is allowed.
@@ -277,12 +278,17 @@ public enum HTTPVersionChoice: Sendable, Hashable, CaseIterable {
     case automatic
     /// HTTP/1.1 alone, which is all that the server is offered.
     case http1Only
+    /// HTTP/2 alone. Over TLS, a server that does not select it is refused. In clear text, it is
+    /// spoken from the first byte, because nothing can be agreed on there (prior knowledge, RFC
+    /// 9113 section 3.3): only for servers that are known to speak it.
+    case http2Only
 
-    /// Whether a server may select HTTP/2.
-    var allowsHTTP2: Bool {
+    /// The same for the engine.
+    var ofServers: ServerHTTP2 {
         switch self {
-        case .automatic: true
-        case .http1Only: false
+        case .automatic: .auto
+        case .http1Only: .off
+        case .http2Only: .require
         }
     }
 }
@@ -304,7 +310,9 @@ public struct RequestOptions: Sendable {
     /// How the session's cache may be used.
     public var cachePolicy = RequestProperties.CachePolicy.useProtocol
     /// Which versions of HTTP are spoken with the server, or `nil` for
-    /// ``SessionConfiguration/httpVersion``. A session of HTTP/1.1 has no request over HTTP/2.
+    /// ``SessionConfiguration/httpVersion``. A session of HTTP/1.1 has no request over HTTP/2. With
+    /// one of HTTP/2, a request of HTTP/1.1 fails, as does one of ``HTTPVersionChoice/http2Only``
+    /// in any other session (``ClientError/Reason/invalidConfiguration``).
     public var httpVersion: HTTPVersionChoice?
     /// The request's priority while it is queued, and that of its response in the eyes of the
     /// server, which is told if it is not the usual one. A Priority field set by the caller is sent

@@ -202,7 +202,7 @@ public final class SessionManager: Sendable {
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
             acceptsAnyStored: options.cachePolicy.acceptsAnyStored,
-            speaksOnlyHTTP1: options.httpVersion?.allowsHTTP2 == false,
+            speaksOnlyHTTP1: try speaksOnlyHTTP1(request, options),
             continueMilliseconds: wait?.wholeMilliseconds,
             describesConnection: registry.describesConnections)
         guard runtime.post(.begin(transferRequest)) else {
@@ -210,6 +210,23 @@ public final class SessionManager: Sendable {
             throw ClientError.sessionInvalidated().about(request)
         }
         return channel
+    }
+
+    /// Whether a request is made over HTTP/1.1 alone, although the session may speak HTTP/2.
+    func speaksOnlyHTTP1(
+        _ request: HTTPRequest, _ options: RequestOptions
+    ) throws(ClientError) -> Bool {
+        guard let version = options.httpVersion else { return false }
+        let session = configuration.httpVersion
+        guard version == session || version != .http2Only,
+            session != .http2Only || version != .http1Only
+        else {
+            throw ClientError(
+                .invalidConfiguration,
+                "a request with httpVersion .\(version) in a session with .\(session)",
+                of: request)
+        }
+        return version == .http1Only
     }
 
     /// Makes what TLS needs here and not on the loop, for which others wait.

@@ -22,7 +22,7 @@ struct RequestHistory {
     var response: HTTPResponse?
     /// The origin of the first request as it was adapted, or `nil` if none was.
     var adaptedOrigin: RequestOrigin?
-    /// Whether the task fails because a retrier says so.
+    /// Whether the task fails whatever a retrier says: one has said so, or there is no time left.
     var isGivenUp = false
 
     /// The request without the fields that interceptors have added, or `nil` if there are none. It

@@ -167,10 +167,14 @@ final class RequestRunner: Sendable {
     private func runAttempt<Output: Sendable>(
         _ history: inout RequestHistory, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output? {
-        let result = try await attempt(&history)
-        do throws(ClientError) { return try await conclude(result, &history, finish) } catch {
-            let outcome = RequestOutcome(response: (try? result.get())?.head, error: error)
-            guard let wait = try await delay(dueTo: outcome, &history) else { throw error }
+        var result: Result<Arrival, ClientError>?
+        do throws(ClientError) {
+            let attempted = try await attempt(&history)
+            result = attempted
+            return try await conclude(attempted, &history, finish)
+        } catch {
+            let outcome = RequestOutcome(response: (try? result?.get())?.head, error: error)
+            guard let wait = try await delay(dueTo: outcome, nil, &history) else { throw error }
             if case .success(let arrival) = result { leave(arrival, &history) }
             try await handle.turn(after: wait)
             return nil
@@ -200,11 +204,12 @@ final class RequestRunner: Sendable {
         case (.redirect(let target), .success(let arrival)):
             isFinal = try await !follow(target, arrival, &history)
         case (.authenticate(let challenger), .success(let arrival)):
-            isFinal = try await !answer(challenger, arrival.head, &history)
+            isFinal = try await !answer(
+                challenger, arrival.head, arrival.record.channel, &history)
             if !isFinal { leave(arrival, &history) }
         case (.authenticate(let challenger), .failure(var error)):
             guard let response = error.proxyResponse,
-                try await answer(challenger, response, &history)
+                try await answer(challenger, response, nil, &history)
             else {
                 if let unreadable = error.proxyResponse.flatMap(ChallengeSource.error(ofProxy:)) {
                     error.explanation += "; \(unreadable)"
@@ -218,7 +223,8 @@ final class RequestRunner: Sendable {
         // A hook may have returned after the end.
         try handle.check()
         if history.unadapted != nil,
-            let wait = try await delay(dueTo: RequestOutcome(response: arrival.head), &history)
+            let wait = try await delay(
+                dueTo: RequestOutcome(response: arrival.head), arrival.record.channel, &history)
         {
             leave(arrival, &history)
             try await handle.turn(after: wait)
@@ -253,6 +259,7 @@ final class RequestRunner: Sendable {
         var sent = prepared(&history)
         if session.configuration.tracer != nil { handle.span?.inject(into: &sent.headerFields) }
         guard remainingTime > .zero else {
+            history.isGivenUp = true
             throw .tookLonger(
                 than: session.configuration.resourceTimeout, history.request)
         }
@@ -334,7 +341,11 @@ final class RequestRunner: Sendable {
             let proposal = RedirectRule.Proposal(
                 request: history.request, response: arrival.head, next: next,
                 count: history.counts.redirects + 1)
-            guard let chosen = await handle.call({ await hook(proposal) }) else { return false }
+            let place = ReleasedPlace(of: arrival.record.channel)
+            guard let chosen = await handle.call({ await hook(proposal) }) else {
+                place.takeBack()
+                return false
+            }
             next = chosen
         }
         leave(arrival, &history)
@@ -363,19 +374,26 @@ final class RequestRunner: Sendable {
     }
 
     /// Returns `false` if the task gets the response with the challenge.
+    ///
+    /// - Parameter channel: The channel with the rest of the response, or `nil` if there is none.
     private func answer(
-        _ challenger: NextStep.Challenger, _ response: HTTPResponse, _ history: inout RequestHistory
+        _ challenger: NextStep.Challenger, _ response: HTTPResponse, _ channel: TransferChannel?,
+        _ history: inout RequestHistory
     ) async throws(ClientError) -> Bool {
         let authentication = history.authentication ?? authentication(for: history.request)
         history.authentication = authentication
         let (request, content) = (history.request, history.content)
+        let place = channel.map { ReleasedPlace(of: $0) }
         let answered = await handle.call { [self] in
             await Result { () async throws(ClientError) in
                 try await answer(to: challenger, request, response, content, authentication)
             }
         }
         try handle.check()
-        guard let next = try answered.get() else { return false }
+        guard let next = try answered.get() else {
+            place?.takeBack()
+            return false
+        }
         history.counts.challenges += 1
         (history.request, history.cause) = (next, .challenge)
         report(.challenged(next, by: response))

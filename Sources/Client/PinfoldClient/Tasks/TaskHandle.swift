@@ -153,11 +153,13 @@ public final class TaskHandle: Sendable {
             if case .complete = inner.stage { return [] }
             let wasRunning = inner.isRunning
             body(&inner)
+            if case .ready(let work) = inner.stage {
+                // Even if its progress is paused: until it begins, nobody but the caller holds it.
+                if let work, inner.suspensions == 0 { begin(&inner, work) }
+                return []
+            }
             guard inner.isRunning != wasRunning else { return [] }
             switch inner.stage {
-            case .ready(let work):
-                if let work, inner.isRunning { begin(&inner, work) }
-                return []
             case .begun:
                 let now = Clock.monotonicMilliseconds()
                 guard inner.isRunning else {
@@ -169,7 +171,7 @@ public final class TaskHandle: Sendable {
                 inner.clock.resume(at: now)
                 registry.changed(self, isRunning: true)
                 return [inner.channel?.resume(), inner.canContinue ? inner.waiter.take() : nil]
-            case .complete: return []
+            case .ready, .complete: return []
             }
         }
         for waiter in waiters { waiter?.resume() }

@@ -339,6 +339,15 @@ final class TransferChannel: Sendable {
         }
     }
 
+    /// Has the transfer leave the queue of its session, or return to it. Returns `false` if it has
+    /// ended, and has no place there.
+    @discardableResult
+    func setIsInQueue(_ isInQueue: Bool) -> Bool {
+        guard state.withLock({ $0.end == nil }) else { return false }
+        runtime.post(isInQueue ? .returnToQueue(transfer: number) : .leaveQueue(transfer: number))
+        return true
+    }
+
     /// Nobody waits for the response any more.
     ///
     /// - Parameter error: See ``end(with:)``.

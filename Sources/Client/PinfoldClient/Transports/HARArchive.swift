@@ -309,8 +309,7 @@ extension HARArchive.Entry {
                     return HARText.pair(
                         Self.decoded(sides[0]), sides.count > 1 ? Self.decoded(sides[1]) : "")
                 }), "headersSize": Self.count(-1),
-            "bodySize": .number(
-                DocumentNumber(timings?.sentBytes ?? Int64(requestContent.count))),
+            "bodySize": Self.count(requestContent.count),
         ]
         if !requestContent.isEmpty {
             value["postData"] = Self.value(

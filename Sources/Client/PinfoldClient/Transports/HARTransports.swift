@@ -269,6 +269,7 @@ private struct NetworkTransport: SessionTransport {
         var answer = TransportResponse(stream: response.content)
         answer.head = response.head
         answer.head.headerFields[.transferEncoding] = nil
+        answer.laterTrailers = { response.trailers }
         return answer
     }
 }

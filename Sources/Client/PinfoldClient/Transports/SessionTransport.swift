@@ -101,14 +101,16 @@ public struct TransportRequest: Sendable {
 /// The answer of a ``SessionTransport``.
 public struct TransportResponse: Sendable {
     /// Status and fields. If there is no Content-Length, it is added, unless the length is unknown
-    /// or there is an ``error``. Content that is shorter than the Content-Length is interrupted.
+    /// or there are ``trailers`` or an ``error``. Content that is shorter than the Content-Length is interrupted.
     /// The status must not be that of an interim response (100 to 199).
     public var head: HTTPResponse
     /// The content. Where it is replaced, a Content-Length in the head has to be that of the new
     /// one, or removed.
     public var content: TransportContent
-    /// The trailers.
+    /// The trailers. They are left out if the head has a Content-Length.
     public var trailers: HTTPFields = [:]
+    /// Returns further trailers, once all of the content has been read, or `nil` if there are none.
+    public var laterTrailers: (@Sendable () -> HTTPFields)?
     /// How long the head is delayed.
     public var delay = Duration.zero
     /// What happens after the content instead of its end. With a Content-Length in the head, it
@@ -149,9 +151,11 @@ public struct TransportResponse: Sendable {
         if !head.headerFields.contains(.contentType) { head.headerFields[.contentType] = type }
     }
 
-    /// The length of the content, if it is known. Content with an error instead of its end has
+    /// The length of the content, if it is known. Content that trailers or an error follow has
     /// none: a response is complete with the last byte of its length.
-    var length: Int? { error == nil ? content.length : nil }
+    var length: Int? {
+        error == nil && trailers.isEmpty && laterTrailers == nil ? content.length : nil
+    }
 }
 
 /// A fault of the network, as a ``SessionTransport`` can have it.

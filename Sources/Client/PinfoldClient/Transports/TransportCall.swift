@@ -34,7 +34,9 @@ enum TransportCall {
                     guard isAccepted != nil else { return }
                 }
                 if let error = response.error { throw error }
-                tell(.end(response.trailers))
+                var trailers = response.trailers
+                if let later = response.laterTrailers { trailers.append(contentsOf: later()) }
+                tell(.end(trailers))
             } catch {
                 tell(.failed(error))
             }

@@ -41,10 +41,10 @@ struct ClientWork: Sendable {
     func run(_ urls: [String]) throws {
         let progress = ProgressDisplay(
             isOn: !output.silent && (writesFiles || showsUpload), upload: showsUpload)
-        let archive = try output.har.map { try Self.archive($0) }
         var work = self
-        let sent = archive == nil ? nil : try content?.collected()
+        let sent = output.har == nil ? nil : try collectedContent()
         if let sent { work.content = .bytes(sent) }
+        let archive = try output.har.map { try Self.archive($0) }
         let failures = work.failures(of: urls, progress)
         progress.end()
         if let archive { try write(to: archive, sending: sent ?? []) }
@@ -65,6 +65,13 @@ struct ClientWork: Sendable {
                 await session.finishCallbacks()
             }
             return failures
+        }
+    }
+
+    /// The content in memory, where it is the same for every request and for the archive.
+    private func collectedContent() throws(ClientCommandError) -> [UInt8]? {
+        do { return try content?.collected() } catch {
+            throw ClientCommandError(.content, "\(error)")
         }
     }
 

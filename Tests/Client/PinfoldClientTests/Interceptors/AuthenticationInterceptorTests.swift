@@ -1,3 +1,4 @@
+import Clocks
 import HTTPTypes
 import Locking
 import Testing
@@ -181,6 +182,37 @@ struct AuthenticationInterceptorTests {
             #expect(error?.reason == .requestRetryFailed)
             let underlying = error?.underlying as? AuthenticationInterceptorError
             #expect(underlying == .excessiveRefresh(window))
+            #expect(tokens.refreshes == 2)
+        }
+    }
+
+    @Test(arguments: [(Int64(3600), 8), (-3600, 2)])
+    func `sends a credential that would be refreshed too often until it expires`(
+        lifetime: Int64, served: Int
+    ) async throws {
+        let tokens = Tokens(accepts: nil)
+        let window = RefreshWindow(interval: .seconds(36_000), maximumAttempts: 2)
+        let answer: TestServer.Answer = { connection, request in
+            connection.respond("200 OK", [], request.field("authorization") ?? "none")
+            return true
+        }
+        try await withSession(answer, nil, window: window) { _ in
+            var credential = tokens.next()
+            credential.expiresAt = Clock.wallSeconds() + lifetime
+            credential.margin = 2 * lifetime
+            return credential
+        } _: { server, session, _ in
+            for number in 1...8 {
+                let request = try HTTPRequest(.get, server.url)
+                guard number > served else {
+                    #expect(
+                        try await session.data(for: request).text == "Bearer t\(min(number, 2))")
+                    continue
+                }
+                let error = await failure { _ = try await session.data(for: request) }
+                let underlying = error?.underlying as? AuthenticationInterceptorError
+                #expect(underlying == .excessiveRefresh(window))
+            }
             #expect(tokens.refreshes == 2)
         }
     }

@@ -1,3 +1,4 @@
+import Clocks
 import Testing
 
 @testable import PinfoldClient
@@ -89,6 +90,20 @@ struct CredentialRefreshTests {
             #expect(credential.requiresRefresh(at: now) == isDue)
         }
         #expect(!BearerCredential(token: "t").requiresRefresh(at: .max))
+        #expect(!BearerCredential(token: "t").isExpired(at: .max))
+        #expect([999, 1000].map { credential.isExpired(at: $0) } == [false, true])
         #expect(!BearerCredential(token: "t", expiresAt: .min).requiresRefresh(at: 0))
+    }
+
+    @Test func `leaves at least half of the lifetime of a bearer token`() {
+        for (lifetime, most) in [(0, 60), (1, 0), (60, 30), (119, 59), (121, 60), (3600, 60)] {
+            // A second may begin in between.
+            let earliest = Clock.wallSeconds()
+            let credential = BearerCredential(token: "t", expiresAt: earliest + Int64(lifetime))
+            let late = Clock.wallSeconds() - earliest
+            let least = lifetime > 0 ? Int64(most) - late : 60
+            #expect((least...max(60, Int64(most))).contains(credential.margin))
+            if lifetime > 0, late < lifetime { #expect(credential.margin <= most) }
+        }
     }
 }

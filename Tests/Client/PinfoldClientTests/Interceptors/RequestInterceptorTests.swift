@@ -142,6 +142,50 @@ struct RequestInterceptorTests {
         }
     }
 
+    @Test func `has a request sent again that could not be adapted`() async throws {
+        for (thrown, reason) in [
+            (SampleError() as any Error, ClientError.Reason.requestAdaptationFailed),
+            (ClientError(.connectionLost, "no"), .connectionLost),
+        ] {
+            let (adapted, asked) = (Locked(0), Locked<[ClientError.Reason?]>([]))
+            let adapter = Adapter { request, _ in
+                let number = adapted.withLock { count in
+                    count += 1
+                    return count
+                }
+                if number <= 2 { throw thrown }
+                return request
+            }
+            let retrier = Retrier { _, outcome, attempt in
+                guard outcome.response == nil else { return .doNotRetry }
+                asked.withLock { $0.append(outcome.error?.reason) }
+                return .retry
+            }
+            let chain = Interceptor(adapters: [adapter], retriers: [retrier])
+            try await withSession(chain, Self.echo) { server, session in
+                let response = try await session.data(for: try HTTPRequest(.get, server.url))
+                #expect(response.text == "none")
+                #expect(asked.withLock { $0 } == [reason, reason])
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func `may replace the error of one that could not be adapted`() async throws {
+        let chain = Interceptor(
+            adapters: [Adapter { _, _ in throw SampleError() }],
+            retriers: [
+                Retrier { _, _, _ in .doNotRetryWithError(ClientError(.badResponse, "own")) }
+            ])
+        try await withSession(chain, Self.echo) { server, session in
+            let error = await failure {
+                _ = try await session.data(for: try HTTPRequest(.get, server.url))
+            }
+            #expect(error?.reason == .badResponse)
+            #expect(server.requests.isEmpty)
+        }
+    }
+
     @Test(arguments: [false, true])
     func `does not see other origins unless it wants to`(wants: Bool) async throws {
         struct Everywhere: RequestInterceptor {

@@ -16,15 +16,19 @@ final class Nginx: Sendable {
 
     /// Returns once it is listening.
     ///
-    /// - Parameter speaksHTTP2: Whether it selects HTTP/2 if a client offers that.
-    init(before server: String, speaksHTTP2: Bool = false) throws {
+    /// - Parameters:
+    ///   - speaksHTTP2: Whether it selects HTTP/2 if a client offers that.
+    ///   - secure: Whether it terminates TLS. In clear text, it speaks HTTP/2 either with all or
+    ///     with none.
+    init(before server: String, speaksHTTP2: Bool = false, secure: Bool = true) throws {
         folder = TemporaryFolder()
         pem = TestAuthority.makePEM(name: "nginx.test")
         folder.write(pem, to: "server.pem")
         // A port that was free may be in use by now; nginx then exits.
         for _ in 0..<10 {
             let port = try Self.freePort()
-            let listener = "127.0.0.1:\(port) ssl\(speaksHTTP2 ? " http2" : "")"
+            let listener =
+                "127.0.0.1:\(port)\(secure ? " ssl" : "")\(speaksHTTP2 ? " http2" : "")"
             folder.write(
                 Array(Self.configuration(listener, server, folder.path).utf8), to: "conf")
             let program = try TestProgram(
@@ -32,7 +36,7 @@ final class Nginx: Sendable {
             while let line = program.line() {
                 guard line.contains("start worker process ") else { continue }
                 self.program = program
-                url = "https://127.0.0.1:\(port)"
+                url = "\(secure ? "https" : "http")://127.0.0.1:\(port)"
                 return
             }
             program.close()

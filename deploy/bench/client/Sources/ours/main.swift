@@ -1,5 +1,5 @@
-// pinfold-requests URL COUNT WIDTH [PEM]: so many GETs, so many at a time, over one session, which
-// trusts the certificates of a file.
+// pinfold-requests [--on-loop] URL COUNT WIDTH [PEM]: so many GETs, so many at a time, over one
+// session, which trusts the certificates of a file; --on-loop: by tasks on the thread of its loop.
 // pinfold-requests --idle COUNT: the memory of so many sessions that do nothing.
 import Glibc
 import PinfoldClient
@@ -62,18 +62,25 @@ func idle(_ count: Int) throws {
     print("\((residentKiB() - before) / count) KiB for each of \(sessions.count - 1) sessions")
 }
 
-let words = CommandLine.arguments
+var words = CommandLine.arguments
+let isOnLoop = words.count > 1 && words[1] == "--on-loop"
+if isOnLoop { words.remove(at: 1) }
 if words.count == 3, words[1] == "--idle", let count = Int(words[2]), count > 0 {
     try idle(count)
     exit(0)
 }
 guard 4...5 ~= words.count, let count = Int(words[2]), let width = Int(words[3]) else {
-    print("usage: \(words[0]) URL COUNT WIDTH [PEM], or --idle COUNT")
+    print("usage: \(words[0]) [--on-loop] URL COUNT WIDTH [PEM], or --idle COUNT")
     exit(2)
 }
+let arguments = words
 Task.detached {
     do {
-        try await requests(words[1], count, width, words.count > 4 ? words[4] : nil)
+        let executor = isOnLoop ? try ClientRuntime.shared().taskExecutor : nil
+        try await withTaskExecutorPreference(executor) {
+            let pem = arguments.count > 4 ? arguments[4] : nil
+            try await requests(arguments[1], count, width, pem)
+        }
         exit(0)
     } catch {
         print("error: \(error)")

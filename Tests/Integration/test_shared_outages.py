@@ -1,5 +1,5 @@
-"""Gateways that do not reach their engine for a while, and engines that take each other's place: what was purged
-stays so, and nobody loses what is current."""
+"""Gateways that do not reach their engine for a while, and engines that take each other's place: what was
+purged stays so, and nobody loses what is current."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_was_purged_does_not_come_back_with_an_earlier_master(fleet, pair, 
         fail_over(link, new, old)
         for running in list(two)[: 2 if is_there else 1]:
             # It may be out of use for a moment only.
-            until(lambda: running.log().count("the shared cache is in use") >= number,  # noqa: B023
+            until(lambda: running.log().count("the shared cache is in use") >= number,
                   running.log, 30)
             wait_shared(running)
     if not is_there:

@@ -16,8 +16,8 @@ REMOVED = "pinfold:1:p:{fleet}:removed"
 
 
 class Site:
-    """Answers with how often it was asked for a path. The first answer to one that is `held` is held back until
-    it is let go, by which time it is outdated."""
+    """Answers with how often it was asked for a path. The first answer to one that is `held` is held back
+    until it is let go, by which time it is outdated."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}

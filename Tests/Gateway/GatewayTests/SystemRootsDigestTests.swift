@@ -22,6 +22,9 @@ struct SystemRootsDigestTests {
         #expect(try number(["cert.pem": certificates.reversed().joined()]) == whole)
         #expect(
             try number(["cert.pem": certificates.joined(separator: "# of somebody\n")]) == whole)
+        let otherwise = certificates.joined().replacing("ADAg", with: "AD\nAg")
+            .replacing("\n", with: " \r\n")
+        #expect(try number(["cert.pem": otherwise]) == whole)
         #expect(
             try number([
                 "0a1b2c3d.0": certificates[0], "0a1b2c3d.1": certificates[1],

@@ -46,9 +46,41 @@ struct SystemRootsDigest {
     private mutating func add(file path: String) {
         guard let bytes = try? OpenFile(path).contents(most: Self.maximumBytes) else { return }
         // The library may find certificates where this program finds none.
-        for item in (try? Pin.decodeCertificates(file: bytes)) ?? [bytes] {
-            if let digest = SHA256Digest(hashing: item.span) { certificates.insert(digest) }
+        if !bytes.withUnsafeBytes({ add(blocks: $0) }) { insert(bytes) }
+    }
+
+    /// Adds the blocks of a PEM file (RFC 7468) as they are written there, but for the ends of
+    /// lines: decoding hundreds of them would take longer than all the rest of a start.
+    /// - Returns: whether there are any.
+    private mutating func add(blocks file: UnsafeRawBufferPointer) -> Bool {
+        var hasBlocks = false
+        var body: [UInt8]?
+        var rest = file[...]
+        while !rest.isEmpty {
+            let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
+            var line = rest[..<end]
+            rest = rest[min(end + 1, rest.endIndex)...]
+            while let last = line.last, last <= UInt8(ascii: " ") { line.removeLast() }
+            if line.starts(with: Self.begin) {
+                body = []
+                body?.reserveCapacity(4096)
+            } else if line.starts(with: Self.end) {
+                if let block = body.take() {
+                    insert(block)
+                    hasBlocks = true
+                }
+            } else {
+                body?.append(contentsOf: line)
+            }
         }
+        return hasBlocks
+    }
+
+    private static let begin = Array("-----BEGIN ".utf8)
+    private static let end = Array("-----END ".utf8)
+
+    private mutating func insert(_ bytes: [UInt8]) {
+        if let digest = SHA256Digest(hashing: bytes.span) { certificates.insert(digest) }
     }
 
     private static func names(in folder: String) -> [String] {

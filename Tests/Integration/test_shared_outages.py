@@ -1,5 +1,5 @@
-"""Gateways that do not reach their engine for a while, and engines that take each other's place: what was purged
-stays so, and nobody loses what is current."""
+"""Gateways that do not reach their engine for a while, and engines that take each other's place: what was
+purged stays so, and nobody loses what is current."""
 
 from __future__ import annotations
 
@@ -76,10 +76,12 @@ def test_what_was_purged_does_not_come_back_with_an_earlier_master(fleet, pair, 
     follow(second, first)
     assert order(two[0], "tag", url, False)["fleet"]["recorded"]
     follow(second, first)
-    for new, old in (second, first), (first, second):
+    for number, (new, old) in enumerate([(second, first), (first, second)], 2):
         fail_over(link, new, old)
         for running in list(two)[: 2 if is_there else 1]:
-            wait_shared(running, up=False)
+            # It may be out of use for a moment only.
+            until(lambda: running.log().count("the shared cache is in use") >= number,
+                  running.log, 30)
             wait_shared(running)
     if not is_there:
         two[1].start()

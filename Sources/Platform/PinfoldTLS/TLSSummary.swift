@@ -46,12 +46,21 @@ extension TLSConnection {
     /// The summary; `nil` before the handshake.
     package final var summary: TLSSummary? {
         guard let version, let cipherSuite else { return nil }
-        let certificate = SSL_get0_peer_certificate(ssl).map { pointer in
-            let view = X509View(pointer)
-            return TLSSummary.Certificate(
-                subject: view.subject, issuer: view.issuer, names: view.names.map(\.text),
-                notBefore: view.notBefore, notAfter: view.notAfter)
+        var certificate = SSL_get0_peer_certificate(ssl).map { TLSSummary.Certificate(X509View($0)) }
+        // A resumed session has it in its encoded form alone.
+        if certificate == nil, let der = (self as? TLSClientConnection)?.certificateDER,
+            let parsed = try? Certificate(der: der)
+        {
+            certificate = TLSSummary.Certificate(X509View(parsed.pointer))
         }
         return TLSSummary(version, cipherSuite, isResumed: isResumed, certificate)
+    }
+}
+
+extension TLSSummary.Certificate {
+    fileprivate init(_ view: X509View) {
+        self.init(
+            subject: view.subject, issuer: view.issuer, names: view.names.map(\.text),
+            notBefore: view.notBefore, notAfter: view.notAfter)
     }
 }

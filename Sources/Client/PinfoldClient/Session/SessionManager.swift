@@ -19,7 +19,8 @@ public final class SessionManager: Sendable {
     public let configuration: SessionConfiguration
     /// The credentials with which the session answers challenges.
     public let credentials = CredentialStore()
-    package let runtime: ClientRuntime
+    /// The runtime that carries out its requests.
+    public let runtime: ClientRuntime
     let number: UInt64
     /// The proxy rules, with the environment's variables as of the session's creation.
     let proxyRules: ProxyRules

@@ -12,7 +12,11 @@ struct Call: Sendable {
     func end(_ session: SessionManager) async -> (kind: Kind, text: String) {
         let progress = TransferProgress()
         let steered = steers(progress)
-        let work = Task { await made(session, steered ? progress : nil) }
+        // Some run on the thread of the session's loop.
+        let executor = plan.number % 4 == 0 ? session.runtime.taskExecutor : nil
+        let work = Task(executorPreference: executor) {
+            await made(session, steered ? progress : nil)
+        }
         var steering: [Task<Void, Never>] = []
         if let cancellation = plan.cancellation {
             let cancel: @Sendable () -> Void = {

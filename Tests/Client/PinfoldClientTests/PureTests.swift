@@ -143,6 +143,10 @@ private final class Queue {
         queue.remove(number, of: origin)
     }
 
+    func addRunning(_ number: UInt64, to origin: RequestOrigin) {
+        queue.addRunning(number, to: origin)
+    }
+
     var isEmpty: Bool { queue.isEmpty }
 
     func isActive(_ number: UInt64) -> Bool { queue.isActive(number) }
@@ -207,6 +211,20 @@ struct RequestQueueTests {
             last = next
         }
         #expect(taken == [7, 6, 5, 4, 3, 2, 1, 0])
+    }
+
+    @Test func `takes one back beyond the limits, and starts none until it is below them`() throws {
+        let queue = Queue(perOrigin: 1, total: 9, order: .firstInFirstOut)
+        let a = try origin("a")
+        #expect(queue.add(1, to: a, priority: .normal))
+        #expect(!queue.add(2, to: a, priority: .normal))
+        #expect(queue.remove(1, of: a) == [2])
+        queue.addRunning(1, to: a)
+        #expect(!queue.add(3, to: a, priority: .normal))
+        #expect(queue.remove(2, of: a).isEmpty)
+        #expect(queue.remove(1, of: a) == [3])
+        #expect(queue.remove(3, of: a).isEmpty)
+        #expect(queue.isEmpty)
     }
 
     @Test func `skips those that were given up`() throws {

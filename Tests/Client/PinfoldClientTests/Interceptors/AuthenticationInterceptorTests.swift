@@ -199,7 +199,7 @@ struct AuthenticationInterceptorTests {
         try await withSession(answer, nil, window: window) { _ in
             var credential = tokens.next()
             credential.expiresAt = Clock.wallSeconds() + lifetime
-            credential.margin = 2 * lifetime
+            credential.margin = 7200
             return credential
         } _: { server, session, _ in
             for number in 1...8 {

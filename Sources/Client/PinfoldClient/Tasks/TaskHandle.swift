@@ -5,11 +5,12 @@ import Tracing
 
 /// The state of a task.
 public enum TaskState: Sendable, Hashable, CaseIterable {
-    /// The task has not started.
+    /// The task has not started: it was not resumed.
     case ready
     /// The task is running.
     case running
-    /// The task has started, and neither sends nor reads anything until it is resumed.
+    /// The task has started, and neither sends nor reads anything until it, or its progress, is
+    /// resumed.
     case suspended
     /// The task has ended.
     case completed

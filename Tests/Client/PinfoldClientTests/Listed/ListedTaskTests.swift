@@ -56,7 +56,7 @@ struct ListedTaskTests {
                 task.progress.pause()
                 task.resume()
                 #expect(task.progress.isPaused)
-                #expect(task.state == .ready)
+                #expect(task.state == .suspended)
                 return task
             }
             let task = try begin("/")

@@ -46,7 +46,9 @@ extension TLSConnection {
     /// The summary; `nil` before the handshake.
     package final var summary: TLSSummary? {
         guard let version, let cipherSuite else { return nil }
-        var certificate = SSL_get0_peer_certificate(ssl).map { TLSSummary.Certificate(X509View($0)) }
+        var certificate = SSL_get0_peer_certificate(ssl).map {
+            TLSSummary.Certificate(X509View($0))
+        }
         // A resumed session has it in its encoded form alone.
         if certificate == nil, let der = (self as? TLSClientConnection)?.certificateDER,
             let parsed = try? Certificate(der: der)

@@ -6,7 +6,8 @@ import Testing
 /// By what machines are told apart whose systems trust other certificates.
 @Suite("A digest of the system's roots")
 struct SystemRootsDigestTests {
-    // Enough of a certificate: a sequence of a sequence that begins with a version, and another one.
+    // Enough of a certificate: a sequence of a sequence that begins with a version, and another
+    // one.
     private let certificates = ["MAcwBaADAgEC", "MAcwBaADAgEB", "MAcwBaADAgEA"].map {
         "-----BEGIN CERTIFICATE-----\n\($0)\n-----END CERTIFICATE-----\n"
     }

@@ -220,7 +220,8 @@ public final class AuthenticationInterceptor<Authenticator: RequestAuthenticator
 
     /// Returns the credential that follows the one of a revision.
     ///
-    /// - Parameter usable: What is returned if there were too many refreshes, or `nil` for an error.
+    /// - Parameter usable: What is returned if there were too many refreshes, or `nil` for an
+    ///   error.
     private func refreshed(
         insteadOf revision: UInt64, orUsing usable: Credential? = nil
     ) async throws -> Credential {

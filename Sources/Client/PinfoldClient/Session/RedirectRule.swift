@@ -54,8 +54,8 @@ public struct RedirectRule: Sendable {
     ///   in browsers; after 307 and 308, method and content are kept.
     /// - The target is resolved against the URL of the request.
     /// - Host is removed, as it follows from the URL. If the origin is different, Authorization,
-    ///   Cookie and Proxy-Authorization are removed; no other field is known to be a secret. If the content is not kept, the fields that
-    ///   describe it are removed.
+    ///   Cookie and Proxy-Authorization are removed; no other field is known to be a secret. If the
+    ///   content is not kept, the fields that describe it are removed.
     ///
     /// - Throws: ``ConflictingFieldLinesError`` if there are several different Location fields:
     ///   following any of them would be a guess.

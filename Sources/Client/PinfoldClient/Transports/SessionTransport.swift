@@ -101,8 +101,8 @@ public struct TransportRequest: Sendable {
 /// The answer of a ``SessionTransport``.
 public struct TransportResponse: Sendable {
     /// Status and fields. If there is no Content-Length, it is added, unless the length is unknown
-    /// or there are ``trailers`` or an ``error``. Content that is shorter than the Content-Length is interrupted.
-    /// The status must not be that of an interim response (100 to 199).
+    /// or there are ``trailers`` or an ``error``. Content that is shorter than the Content-Length
+    /// is interrupted. The status must not be that of an interim response (100 to 199).
     public var head: HTTPResponse
     /// The content. Where it is replaced, a Content-Length in the head has to be that of the new
     /// one, or removed.

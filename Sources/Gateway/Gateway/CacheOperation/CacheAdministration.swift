@@ -28,8 +28,8 @@ package final class CacheAdministration: Sendable {
     /// The policy in force; `nil` before the gateway serves.
     package var policy: PolicySnapshot? { policyInForce.withLock { $0 } }
 
-    /// Removes a URI's responses, of all routes, from memory and disk: another gateway has found that
-    /// they are not valid any longer.
+    /// Removes a URI's responses, of all routes, from memory and disk: another gateway has found
+    /// that they are not valid any longer.
     func invalidate(uri: [UInt8]) {
         guard let policy else { return }
         for key in CacheKey(bytes: uri).alongAllRoutes(under: policy) {

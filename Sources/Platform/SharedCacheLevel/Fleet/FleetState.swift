@@ -37,8 +37,8 @@ struct FleetState {
     var removed: FollowedStream
     /// `nil` before the stream was read.
     var table: PurgeTable?
-    /// Of what the engine has, only what was obtained after that is used: seconds on its clock; `nil`
-    /// for all.
+    /// Of what the engine has, only what was obtained after that is used: seconds on its clock;
+    /// `nil` for all.
     var obtainedAfter: Int64?
     /// Fields that have tags besides the known ones.
     var tagFields: [[UInt8]] = []

@@ -1,10 +1,10 @@
 /// What was changed while it could not be told to the engine: it must not be found there when the
 /// engine is back.
 ///
-/// There are two kinds of it. What was *invalidated or purged* concerns all gateways, which are told
-/// of it; beyond a limit everything is taken for purged. What was *replaced*, or is only stored here,
-/// concerns the engine's own copy: an older one, which is as fresh as it says. Beyond a limit this
-/// gateway uses nothing that the engine has from before.
+/// There are two kinds of it. What was *invalidated or purged* concerns all gateways, which are
+/// told of it; beyond a limit everything is taken for purged. What was *replaced*, or is only
+/// stored here, concerns the engine's own copy: an older one, which is as fresh as it says. Beyond
+/// a limit this gateway uses nothing that the engine has from before.
 struct LostChanges: Sendable, Equatable {
     /// How many keys of each kind, and bytes of them, at most.
     struct Limits: Sendable, Equatable {

@@ -95,8 +95,8 @@ package struct SharedLevelOptions: Sendable {
     package var noteMilliseconds: Int64 = 30_000
     /// Lookups that wait for other gateways at most; a quarter of them for one key.
     package var waitingLookups = 16_384
-    /// Keys that are remembered while the engine cannot be told that they were replaced here; beyond
-    /// them nothing is used that it has from before.
+    /// Keys that are remembered while the engine cannot be told that they were replaced here;
+    /// beyond them nothing is used that it has from before.
     package var lostKeys = 8192
     /// Keys that are remembered while they cannot be removed; beyond them everything is.
     package var lostRemovals = 65_536

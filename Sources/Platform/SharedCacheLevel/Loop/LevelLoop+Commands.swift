@@ -336,8 +336,8 @@ extension LevelLoop {
     // MARK: The fleet's records
 
     /// Sees to it that there are a generation and the streams.
-    /// - Parameter useless: the record of a generation in whose place they begin anew; `nil` if they
-    ///   begin only if they are not there.
+    /// - Parameter useless: the record of a generation in whose place they begin anew; `nil` if
+    ///   they begin only if they are not there.
     func begin(insteadOf useless: [UInt8]? = nil) {
         let name = engine.generationName
         guard let record = engine.generationRecord(.drawn()) else { return }

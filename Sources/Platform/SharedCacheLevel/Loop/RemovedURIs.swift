@@ -2,9 +2,9 @@
 /// which they are to be told of. Used by the level's thread alone.
 ///
 /// An unsafe request invalidates a URI under many keys, of all routes, and some URIs get one after
-/// the other. Each time all gateways have to know, also if the engine has nothing of the URI: it may
-/// have been evicted there, or be too large for it, or be on its way. So what is told is about the
-/// URI under all of its keys, and one of which the engine has nothing is told once in a while.
+/// the other. Each time all gateways have to know, also if the engine has nothing of the URI: it
+/// may have been evicted there, or be too large for it, or be on its way. So what is told is about
+/// the URI under all of its keys, and one of which the engine has nothing is told once in a while.
 struct RemovedURIs {
     /// What to do about a key that was removed from the engine.
     enum Decision: Equatable {

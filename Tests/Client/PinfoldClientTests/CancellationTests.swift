@@ -231,7 +231,7 @@ struct CancellationTests {
             return proposal.next
         }
         let progress = TransferProgress()
-        // One with a completion handler would not start at all; it is suspended later.
+        // One with a completion handler is suspended later, by its handle.
         if stage == .suspendedBefore, beginning != .completion { progress.pause() }
         options.progress = progress
         guard stage == .sending else { return (try HTTPRequest(.get, url), nil, options) }

@@ -22,6 +22,13 @@ public final class Mailbox<Message: Sendable>: Sendable {
         if first { Descriptors.signal(event) }
     }
 
+    /// Queues a message of the loop's own thread, which calls ``take()`` in the same turn and need
+    /// not be woken.
+    public func postWithoutWaking(_ message: consuming Message) {
+        let message = message
+        messages.withLock { $0.append(message) }
+    }
+
     /// Removes and returns all queued messages, oldest first.
     public func take() -> [Message] {
         messages.withLock { queue in

@@ -82,6 +82,28 @@ struct LoopExecutorTests {
         }
     }
 
+    /// What the loop's thread cancels may not have begun there.
+    @Test func `cancel those of other threads at any time`() async throws {
+        try await withServer { connection, _ in
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let request = try HTTPRequest(.get, server.url)
+            for round in 0..<300 {
+                let cancelling = Task(executorPreference: runtime.taskExecutor) {
+                    while session.tasks.isEmpty { await Task.yield() }
+                    for _ in 0..<(round % 8) { await Task.yield() }
+                    for task in session.tasks { task.cancel() }
+                }
+                let error = await failure { _ = try await session.data(for: request) }
+                #expect(error?.reason == .cancelled)
+                await cancelling.value
+                #expect(await runtime.transferCount == 0)
+            }
+        }
+    }
+
     @Test func `do not keep others from theirs`() async throws {
         try await withServer(Self.respond) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)

@@ -16,9 +16,10 @@ final class LoopExecutor: TaskExecutor {
     private let isOpen = Locked(true)
     /// The address of the loop while it runs, otherwise 0.
     private let loop = Atomic<UInt>(0)
-    /// What was enqueued on the loop's own thread, and is used only there.
+    /// What is to be run; used only on the loop's thread.
     nonisolated(unsafe) private var jobs = FIFO<UnownedJob>()
-    nonisolated(unsafe) private var messages = FIFO<RuntimeMessage>()
+    /// Whether that thread has sent messages that it has not taken; used only there.
+    nonisolated(unsafe) private var hasMessages = false
 
     init(_ mailbox: Mailbox<RuntimeMessage>) { self.mailbox = mailbox }
 
@@ -39,9 +40,13 @@ final class LoopExecutor: TaskExecutor {
     }
 
     /// Sends a message to the loop. Returns `false` if the loop has ended.
+    ///
+    /// Messages of all threads are in one queue: what cancels a transfer must not get ahead of what
+    /// begins it.
     func post(_ message: RuntimeMessage) -> Bool {
         guard isOnLoop else { return postToMailbox(message) }
-        messages.append(message)
+        mailbox.postWithoutWaking(message)
+        hasMessages = true
         return true
     }
 
@@ -63,20 +68,18 @@ final class LoopExecutor: TaskExecutor {
     /// there are. Returns whether there is more.
     func run(_ handle: (RuntimeMessage) -> Void) -> Bool {
         var left = Self.portion
-        while left > 0, !(jobs.isEmpty && messages.isEmpty) {
+        while left > 0, !jobs.isEmpty || hasMessages {
             let count = jobs.count
             for _ in 0..<count {
                 jobs.popFirst()?.runSynchronously(on: asUnownedTaskExecutor())
             }
-            handleMessages(handle)
+            if hasMessages {
+                hasMessages = false
+                for message in mailbox.take() { handle(message) }
+            }
             left -= max(1, count)
         }
-        return !(jobs.isEmpty && messages.isEmpty)
-    }
-
-    /// Handles the messages of this thread, before later ones of others.
-    func handleMessages(_ handle: (RuntimeMessage) -> Void) {
-        while let message = messages.popFirst() { handle(message) }
+        return !jobs.isEmpty || hasMessages
     }
 
     /// Runs a part of a task that another thread has enqueued.
@@ -89,7 +92,6 @@ final class LoopExecutor: TaskExecutor {
     func end(_ refuse: (RuntimeMessage) -> Void) {
         loop.store(0, ordering: .relaxed)
         isOpen.withLock { $0 = false }
-        handleMessages(refuse)
         for message in mailbox.take() { refuse(message) }
         while let job = jobs.popFirst() { globalConcurrentExecutor.enqueue(job) }
     }

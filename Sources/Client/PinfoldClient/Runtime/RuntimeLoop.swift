@@ -42,7 +42,7 @@ package final class RuntimeLoop {
     ) {
         do throws(Errno) {
             let runtime = try RuntimeLoop(executor, woken)
-            let receiver = MailboxReceiver(mailbox) { [unowned runtime] in runtime.receive($0) }
+            let receiver = MailboxReceiver(mailbox) { [unowned runtime] in runtime.handle($0) }
             try runtime.loop.add(
                 receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
             runtime.loop.turnEnded = { [unowned runtime] in runtime.runTasks() }
@@ -63,12 +63,6 @@ package final class RuntimeLoop {
         guard executor.run(handle) else { return }
         // The rest follows after the events that have arrived meanwhile.
         loop.afterTurn {}
-    }
-
-    /// Handles a message of another thread, which may refer to an earlier one of this thread.
-    private func receive(_ message: RuntimeMessage) {
-        executor.handleMessages(handle)
-        handle(message)
     }
 
     private static func refuse(_ message: RuntimeMessage) {

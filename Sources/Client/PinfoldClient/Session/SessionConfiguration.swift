@@ -48,7 +48,8 @@ public struct SessionConfiguration: Sendable {
     public var interceptor: (any RequestInterceptor)?
     /// The maximum number of active requests, and so of connections, to an origin (scheme, host and
     /// port). Further requests wait, up to ``queueTimeout``. A request is active until its response
-    /// has been read or released. Event streams and open WebSockets are not counted.
+    /// has been read or released. Event streams and open WebSockets are not counted. Over HTTP/2
+    /// the requests share a connection: a session of such servers may well allow a hundred.
     public var maximumRequestsPerOrigin = 6
     /// The maximum number of active requests in total. Event streams and open WebSockets are not
     /// counted.

@@ -219,15 +219,15 @@ public final class SessionManager: Sendable {
     ) throws(ClientError) -> Bool {
         guard let version = options.httpVersion else { return false }
         let session = configuration.httpVersion
-        guard version == session || version != .http2Only,
-            session != .http2Only || version != .http1Only
-        else {
+        switch (version, session) {
+        case (.automatic, _), (.http2Only, .http2Only): return false
+        case (.http1Only, .automatic), (.http1Only, .http1Only): return true
+        case (.http1Only, .http2Only), (.http2Only, .automatic), (.http2Only, .http1Only):
             throw ClientError(
                 .invalidConfiguration,
                 "a request with httpVersion .\(version) in a session with .\(session)",
                 of: request)
         }
-        return version == .http1Only
     }
 
     /// Makes what TLS needs here and not on the loop, for which others wait.

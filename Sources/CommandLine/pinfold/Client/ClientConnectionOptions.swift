@@ -19,7 +19,8 @@ struct ClientConnectionOptions: ParsableArguments {
         name: [.customShort("u"), .long],
         help: ArgumentHelp(
             "Credentials for the servers of the URLs, sent if they ask for them (Basic or Digest); "
-                + "never sent to other servers. Without a password, it is asked for on the terminal.",
+                + "never sent to other servers. Without a password, it is asked for on the "
+                + "terminal.",
             valueName: "name[:password]"))
     var user: String?
 

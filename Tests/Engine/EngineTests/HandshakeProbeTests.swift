@@ -91,7 +91,7 @@ struct HandshakeProbeTests {
 
     @Test func `gives it up if it is silent`() throws {
         let server = try ScriptedServer()
-        let begun = try Begun(TestIdentity.client, of: server, milliseconds: 30)
+        let begun = try Begun(TestIdentity.client, of: server, milliseconds: 1000)
         let peer = try begun.still.peer(of: server)
         begun.still.turn(until: "it is connected") { begun.probe.isConnected }
         begun.still.turn(until: "it gives up") { !begun.findings.isEmpty }
